@@ -1,41 +1,41 @@
 # Everything that README promises. No target installs anything outside this checkout, but
 # `make test` as root, which installs the Debian packages that some tests need. Go, where it is
-# installed, keeps what it downloads in its own caches.
+# installed, keeps its downloads in its own caches.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path '*/catalogue/*.toml') Cargo.toml Cargo.lock
-# Programs that run as processes of their own, beside the Python package.
+# Programs that run as separate processes, beside the Python package.
 PROGRAMS := blklab-confine blklab-disk blklab-guest
 PROGRAM_DIR := python/blklab/bin
 # Real fio as the reference for job files and output; Chromium, driven by its driver, to look at the report; PostgreSQL
-# as a store; programs that are workloads; a virtual machine; the wall around guests; a tracer of what opens files; a counter of instructions; the fuzzer is C++; the rest builds a kernel. The command, and the package where that is called otherwise.
+# as a store; programs that are workloads; a virtual machine; the wall around guests; a tracer of opened files; a counter of instructions; the fuzzer's C++; the rest builds a kernel. Each is the command, with its package after a colon if the names differ.
 TEST_PACKAGES := fio bwrap:bubblewrap blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio depmod:kmod udevadm:udev strace valgrind g++ gcc make flex bison bc patch xz:xz-utils
 
-# A client of TPC-C, which Debian does not have; its version and sums are in its module here.
+# A client of TPC-C, not in Debian; its version and checksums are in its module here.
 GO_TPC := tests/tools/go-tpc
 GO_TPC_SKIPPED := not built: the tests of TPC-C will be skipped
 
-# LLVM's fuzzer with Python's coverage, for Python 3.11 to 3.13; where it has no wheel, the targets of
-# Python are left out. Rust's comes with the crate that fuzz/Cargo.toml pins.
+# LLVM's fuzzer with Python's coverage, for Python 3.11 to 3.13; without a wheel, the targets of
+# Python are skipped. Rust's comes with the crate that fuzz/Cargo.toml pins.
 ATHERIS := atheris==3.0.0
-# Of each target: so long, and in `make test`.
+# Seconds for each target in `make fuzz`, and in `make test`.
 FUZZ_SECONDS ?= 60
 FUZZ_SECONDS_TEST ?= 2
-# Of all targets and calls of `make fuzz-long` together.
+# Inputs of all targets and calls of `make fuzz-long` together.
 FUZZ_INPUTS ?= 100000000
 
-# Makes all mutants of some kinds; which files, and which unit tests are to find them.
+# Makes all mutants of some kinds; the files, and the unit tests that must find the mutants.
 CARGO_MUTANTS_VERSION := 27.1.0
 CARGO_MUTANTS := target/tools/bin/cargo-mutants
 MUTANTS_FILES ?= crates/blklab-core/src/scheduler/**/*.rs
 MUTANTS_TESTS ?= scheduler
 
-# What `make bench` compares the simulator's speed with.
+# The commit with which `make bench` compares the simulator's speed.
 BENCH_BASE ?= HEAD~1
 
-# Merges what an instrumented core has counted; comes with the compiler, on request.
+# Merges the counts of an instrumented core; an optional part of the compiler.
 PROFDATA = $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/llvm-profdata)
 NO_PROFDATA := built without a profile, which makes it slower: rustup component add llvm-tools
 
@@ -60,7 +60,7 @@ $(VENV)/.created: pyproject.toml
 $(PROGRAM_DIR)/.built: $(RUST_SOURCES)
 	cargo build --quiet --release $(PROGRAMS:%=--package %)
 	@mkdir -p $(PROGRAM_DIR)
-	@# Moved, not copied, into place: a running one keeps its file.
+	@# Moved, not copied, into place: a running program keeps its file.
 	@for p in $(PROGRAMS); do cp $${CARGO_TARGET_DIR:-target}/release/$$p $(PROGRAM_DIR)/.$$p && mv $(PROGRAM_DIR)/.$$p $(PROGRAM_DIR)/$$p; done
 	@touch $@
 
@@ -110,7 +110,7 @@ fuzz: $(VENV)/.fuzz  ## Fuzz every parser with coverage, FUZZ_SECONDS each (60)
 fuzz-test: $(VENV)/.fuzz
 	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS_TEST)
 
-fuzz-long: $(VENV)/.fuzz  ## The same until 10^8 inputs were tried in all calls; keeps what is new
+fuzz-long: $(VENV)/.fuzz  ## Fuzz until all calls together have tried 10^8 inputs; keeps new inputs
 	$(BIN)/python fuzz/run.py --inputs $(FUZZ_INPUTS) --keep --out docs/data/fuzz.json
 
 mutants: $(VENV)/.dev  ## Plant bugs in a copy, one at a time: the tests must find each
@@ -119,12 +119,12 @@ mutants: $(VENV)/.dev  ## Plant bugs in a copy, one at a time: the tests must fi
 $(CARGO_MUTANTS):
 	cargo install --quiet --locked --root target/tools cargo-mutants@$(CARGO_MUTANTS_VERSION)
 
-mutants-all: $(CARGO_MUTANTS)  ## All mutants of MUTANTS_FILES (the schedulers): hours; lists what is missed
+mutants-all: $(CARGO_MUTANTS)  ## All mutants of MUTANTS_FILES (the schedulers): hours; lists missed mutants
 	CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=false PROPTEST_MAX_SHRINK_ITERS=0 \
 	  $(CARGO_MUTANTS) mutants --package blklab-core --file '$(MUTANTS_FILES)' --output target --cargo-arg=--lib -- $(MUTANTS_TESTS) \
 	  || [ $$? = 2 ] # Some are missed.
 
-# Of the Go that is there, without C; if it cannot be built, that is tried again the next time.
+# Built by the installed Go, without C; a failed build is tried again the next time.
 $(BIN)/go-tpc: $(GO_TPC)/go.mod $(GO_TPC)/go.sum | $(VENV)/.created
 	@if ! command -v go >/dev/null; then echo "go-tpc $(GO_TPC_SKIPPED); it needs Go 1.21: https://go.dev/dl"; \
 	else \
@@ -134,7 +134,7 @@ $(BIN)/go-tpc: $(GO_TPC)/go.mod $(GO_TPC)/go.sum | $(VENV)/.created
 	fi
 
 docs: $(VENV)/.dev  ## The documentation, links checked, in site/
-	@# Not --quiet: what is not printed is not counted by --strict.
+	@# Not --quiet: --strict counts only printed warnings.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 verify: $(VENV)/.built  ## The simulator against the real kernel: the whole matrix
@@ -151,18 +151,18 @@ validate: $(VENV)/.dev  ## Models against measurements: hard disks in BLKLAB_DRI
 	$(BIN)/python -m validation.flash $(BLKLAB_MEASURED)
 	$(BIN)/python -m validation.linux412 $(BLKLAB_LINUX412)
 
-golden: $(VENV)/.dev  ## Whether every result of the simulator is still the same, by hashes that are kept
+golden: $(VENV)/.dev  ## Check that no result of the simulator has changed, by stored hashes
 	$(BIN)/python -m tests.golden
 
-soak: $(VENV)/.dev  ## 2,000 random sequences of what may happen to a machine: nothing may be lost
+soak: $(VENV)/.dev  ## 2,000 random sequences of events on a machine: nothing may be lost
 	@test "$$(id -u)" = 0 || { echo "make soak needs root, for loop devices and namespaces" >&2; exit 1; }
 	$(BIN)/python -m tests.machine_soak 4 --virtual --out docs/data/soak-virtual.json
 	$(BIN)/python -m tests.machine_soak 2000 --kept docs/data/soak-batches.jsonl --out docs/data/soak.json
 	BLKLAB_HOSTILE_JOBS=2000 BLKLAB_HOSTILE_OUT=docs/data/hostile.json $(BIN)/pytest tests/test_live_confined.py
 
-pgo: $(VENV)/.pgo  ## The core once more, laid out after what it does most often: faster
+pgo: $(VENV)/.pgo  ## Rebuild the core with profile-guided optimization: faster
 
-bench: $(VENV)/.pgo  ## How fast and how big: core, whole processes, kernel and live rig
+bench: $(VENV)/.pgo  ## Speed and size: core, whole processes, kernel and live rig
 	cargo bench --quiet
 	$(BIN)/python benches/against.py --base $(BENCH_BASE)
 	$(BIN)/python benches/instructions.py --base $(BENCH_BASE)

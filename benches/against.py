@@ -1,14 +1,14 @@
-"""The simulator's speed beside that of an earlier commit and beside fio's own loop, in one run.
+"""The simulator's speed compared with an earlier commit and with fio's own loop, in one run.
 
-``python benches/against.py [--base COMMIT] [--rounds N] [--out FILE.json]``. The base, the commit
-before by default, is built in ``target/against`` with the flags of this tree; without a profile, of
-which each build would need one of its own. In each round every case runs once with each of the
-two, in turns first, and fio once: whatever else the machine does meets all alike. Only ratios
-count.
+``python benches/against.py [--base COMMIT] [--rounds N] [--out FILE.json]``. The base, by default
+the previous commit, is built in ``target/against`` with the flags of this tree, without a profile,
+because each build would need its own. In each round every case runs once with each of the two,
+which take turns to go first, and fio runs once: so other activity on the machine affects all alike.
+Only ratios count.
 
 A case has lost if the median ratio is below 1 - `LOSS` and the interval of the median lies below
-1; then the exit code is 1. fio does no I/O either here (``ioengine=null``): it is what a well-kept
-load generator in C needs for the bookkeeping of an I/O, on this machine, now.
+1; then the exit code is 1. Here fio does no I/O either (``ioengine=null``): its time is the
+bookkeeping of an I/O in a well-maintained load generator in C, on this machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from blklab.experiment.statistics import Interval, median_interval
 ROOT = Path(__file__).parents[1]
 WORK = ROOT / "target/against"
 LOSS = 0.03
-"""Slower by so much than the base is a loss."""
+"""The slowdown against the base that counts as a loss."""
 _ROUNDS = 9
 _ROUNDS_MIN = 6
 _IOS = 1_500_000
@@ -44,7 +44,7 @@ CASES = (
     ("cfq", "wd10ezrx", 8, 0.1),
     ("bfq", "wd10ezrx", 8, 0.1),
 )
-"""Scheduler, disk, processes that have 32 I/Os under way together, and the least share of fio's
+"""Scheduler, disk, number of processes that share 32 I/Os in flight, and the least share of fio's
 rate."""
 
 _JOB = """
@@ -73,14 +73,14 @@ print(sum(job.read.ios for job in result.jobs) / (time.perf_counter() - start))
 
 @dataclass(frozen=True)
 class Ratio:
-    """Of two rates that were measured round by round."""
+    """The ratio of two rates that were measured round by round."""
 
     what: str
     values: tuple[float, ...]
     least: float
-    """Below it the median is not to lie."""
+    """The lower bound of the median."""
     limit: float
-    """Below which its interval has to lie too, for it to be sure."""
+    """The bound for the whole interval of a certain loss."""
 
     @property
     def interval(self) -> Interval:
@@ -94,7 +94,7 @@ class Ratio:
 
     @property
     def lost(self) -> bool:
-        """Whether that is too slow, and sure."""
+        """Whether it is certainly too slow."""
         return self.median < self.least and self.interval.high < self.limit
 
 
@@ -110,7 +110,7 @@ def verdict(ratios: Sequence[Ratio]) -> int:
 
 
 def commit_of(base: str) -> str:
-    """The whole name of a commit; ends the program if there is none."""
+    """The full hash of a commit; ends the program if it does not exist."""
     named = subprocess.run(
         ["git", "rev-parse", "--verify", f"{base}^{{commit}}"],
         cwd=ROOT,
@@ -119,13 +119,13 @@ def commit_of(base: str) -> str:
         text=True,
     )
     if named.returncode:
-        sys.exit(f"{sys.argv[0]}: no commit '{base}' here: is this a whole clone?")
+        sys.exit(f"{sys.argv[0]}: no commit '{base}' here: is this a full clone?")
     return named.stdout.strip()
 
 
 def built(commit: str | None) -> Path:
-    """A directory with blklab of that commit (of this tree for None) and its core, to be put into
-    PYTHONPATH."""
+    """A directory for PYTHONPATH with blklab of that commit (of this tree for None) and its
+    core."""
     name = "here" if commit is None else commit
     place, target = WORK / name, WORK / "target"
     sources = ROOT
@@ -137,7 +137,7 @@ def built(commit: str | None) -> Path:
                 ["git", "archive", commit], cwd=ROOT, check=True, stdout=subprocess.PIPE
             )
             subprocess.run(["tar", "x"], cwd=sources, input=packed.stdout, check=True)
-    # The two are packages of one name: one after the other, they would take each other's place.
+    # The two packages have the same name: in one place they would replace each other.
     target /= name
     subprocess.run(
         ["cargo", "build", "--quiet", "--release", "-p", "blklab-py", "--target-dir", target],
@@ -152,7 +152,7 @@ def built(commit: str | None) -> Path:
 
 
 def rate(place: Path, scheduler: str, disk: str, processes: int) -> float:
-    """Simulated I/Os in a second of this machine."""
+    """Simulated I/Os per second of this machine."""
     job = _JOB.format(processes=processes, depth=32 // processes, ios=_IOS // processes)
     done = subprocess.run(
         [sys.executable, "-c", _RUN, str(place), job, disk, scheduler],
@@ -165,7 +165,7 @@ def rate(place: Path, scheduler: str, disk: str, processes: int) -> float:
 
 
 def fio_rate() -> float:
-    """What fio itself does, with nothing below it."""
+    """The rate of fio itself, without I/O."""
     words = "--name=a --ioengine=null --rw=randread --bs=4k --iodepth=32 --size=1G --norandommap"
     done = subprocess.run(
         ["fio", *words.split(), f"--number_ios={4 * _IOS}", "--output-format=json"],
@@ -176,11 +176,11 @@ def fio_rate() -> float:
 
 
 def measured(base: str, rounds: int, cases: Sequence[tuple[str, str, int, float]]) -> list[Ratio]:
-    """Each case beside the base, and beside fio where that is installed."""
+    """Each case compared with the base, and with fio if it is installed."""
     before, here = built(base), built(None)
     fio = shutil.which("fio") is not None
     if not fio:
-        print("nothing beside fio: it is not installed", file=sys.stderr)
+        print("not compared with fio: it is not installed", file=sys.stderr)
     beside_base: list[list[float]] = [[] for _ in cases]
     beside_fio: list[list[float]] = [[] for _ in cases]
     for number in range(rounds):

@@ -1,6 +1,6 @@
-"""Figures that are measured in rounds, held against goals, and kept as JSON.
+"""Figures that are measured in rounds, compared with goals, and stored as JSON.
 
-What is kept are the values and the goals. Whether a goal is met is computed wherever it is asked.
+Values and goals are stored. Whether a goal is met is computed when needed.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from blklab import _core
 
 BLKLAB = str(Path(sys.executable).parent / "blklab")
 LOSS = 0.1
-"""By how much a figure may be worse than its goal before a benchmark fails: machines differ, and
-are shared. What must not get slower by less is compared in one run: `benches/against.py`."""
+"""The allowed deviation from a goal before a benchmark fails: machines differ, and are shared.
+Smaller losses are detected by a comparison in one run: `benches/against.py`."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure, held against what was asked for."""
+    """One figure, and its goal."""
 
     what: str
     unit: str
     goal: float | None
-    """None if nothing was asked for."""
+    """None without a goal."""
     more_is_better: bool
     values: tuple[float, ...]
 
@@ -41,8 +41,8 @@ class Figure:
         return statistics.median(self.values)
 
     def meets(self, loss: float = 0.0) -> bool | None:
-        """Whether the median is as good as asked for, or worse by `loss` of it at most; None if
-        nothing was asked for."""
+        """Whether the median meets the goal, or misses it by at most the part `loss`; None without
+        a goal."""
         if self.goal is None:
             return None
         if self.more_is_better:
@@ -52,7 +52,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Measure:
-    """How a figure is measured."""
+    """The measurement of a figure."""
 
     what: str
     unit: str
@@ -63,7 +63,7 @@ class Measure:
 
 
 def measured(everything: Sequence[Measure], rounds: int) -> list[Figure]:
-    """Round by round, each figure once in each until it has enough."""
+    """Round by round, each figure once per round until it has enough values."""
     values: list[list[float]] = [[] for _ in everything]
     for number in range(rounds):
         for one, several in zip(everything, values, strict=True):
@@ -77,7 +77,7 @@ def measured(everything: Sequence[Measure], rounds: int) -> list[Figure]:
 
 
 def machine() -> dict[str, object]:
-    """Where it is measured, and on what kind of build."""
+    """The machine and the kind of build."""
     cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     names = [line.split(":")[1].strip() for line in cpuinfo.splitlines() if "model name" in line]
     return {
@@ -99,7 +99,7 @@ def told(figures: Sequence[Figure]) -> None:
 
 
 def exit_code(figures: Sequence[Figure]) -> int:
-    """1 if one is worse than its goal by more than `LOSS`, and a line for each."""
+    """1 if one misses its goal by more than `LOSS`, and a line for each."""
     lost = [figure for figure in figures if figure.meets(LOSS) is False]
     for figure in lost:
         sign = "below" if figure.more_is_better else "above"
@@ -118,7 +118,7 @@ def keep(
     figures: Sequence[Figure],
     more: Mapping[str, Any],
 ) -> None:
-    """Write them as JSON; `where` is of before they were measured."""
+    """Write them as JSON; `where` was recorded before the measurement."""
     version = subprocess.run([BLKLAB, "--version"], check=True, capture_output=True, text=True)
     kept = {
         "version": version.stdout.split()[-1],

@@ -1,13 +1,13 @@
-"""What loading a module costs a process: the imports inside functions, and libraries.
+"""The cost of loading a module: the imports inside functions, and libraries.
 
 ``python benches/imports.py [--rounds N] [FILE ...]``: for every import inside a function of these
-files (by default of the package), what a process saves that loads the file and does not call the
+files (by default of the package), the saving of a process that loads the file and does not call the
 function. ``--library STATEMENT`` instead measures a statement (``import scipy.special``) beside
 ``import blklab``, and beside ``--after STATEMENT`` if that is given.
 
-Both are the median CPU time of a process that has the import, less that of one that has not,
-started in turns. CPU time, because the machine may be busy with other things; the number of
-modules, beside it, is exact.
+Both are the median CPU time of a process with the import, minus that of one without it, started in
+turns. CPU time, because the machine may be busy with other things; the number of modules, beside
+it, is exact.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROUNDS = 9
 
 @dataclass
 class Case:
-    """One statement, and what a process has loaded before it."""
+    """One statement, and the statements that a process has executed before it."""
 
     where: str
     before: str
@@ -64,7 +64,7 @@ def late(file: Path) -> Iterator[Case]:
 
 
 def cpu_ms(code: str) -> float:
-    """Of a process that runs it and ends."""
+    """CPU time of a process that runs it and ends."""
     process = os.posix_spawn(sys.executable, [sys.executable, "-c", code], os.environ)
     _, status, used = os.wait4(process, 0)
     if status:
@@ -73,7 +73,7 @@ def cpu_ms(code: str) -> float:
 
 
 def measure(cases: Sequence[Case], rounds: int) -> None:
-    """Round by round, each case once, beside what it is compared with."""
+    """Round by round, each case once, together with its reference."""
     for number in range(rounds):
         before = {code: cpu_ms(code) for code in {case.before for case in cases}}
         for case in cases:

@@ -1,13 +1,13 @@
-"""Instructions for each simulated I/O, beside those of an earlier commit.
+"""Instructions per simulated I/O, compared with an earlier commit.
 
 ``python benches/instructions.py [--base COMMIT] [--only SCHEDULER] [--keep DIR] [--out FILE]``.
-Both trees are built as by ``against.py``, whose ratios of times scatter by more than 3 % on a
-shared machine. Valgrind counts instructions instead, which are the same at each call. They do not
-tell of cache misses and of mispredicted branches, so a time may still differ.
+Both trees are built as by ``against.py``; its ratios of times scatter by more than 3 % on a shared
+machine. Valgrind counts instructions instead, which are the same at each call. They do not include
+cache misses and mispredicted branches, so a time may still differ.
 
-Each case runs twice, with `IOS` I/Os; the difference is the cost of an I/O without that of
-starting and of describing disk and result. All cases of a tree are forks of one process, which has
-imported all modules.
+Each case runs twice, with `IOS` I/Os; the difference is the cost of an I/O without start-up and the
+descriptions of disk and result. All cases of a tree are forks of one process, which has imported
+all modules.
 
 A case has lost if it takes more than `LOSS` more instructions than the base; then the exit code is
 1. ``--keep`` keeps callgrind's file of each case's longer run, for ``callgrind_annotate``.
@@ -63,7 +63,7 @@ for name, scheduler, disk, ios in json.loads(cases):
 """
 
 _ENVIRONMENT = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
-"""Chance and waiting threads would count, too."""
+"""Random effects and waiting threads would count, too."""
 
 Case = tuple[str, str]
 """Scheduler, disk."""
@@ -71,7 +71,7 @@ Case = tuple[str, str]
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one case."""
+    """The counts of one case."""
 
     case: Case
     before: float
@@ -85,7 +85,7 @@ class Cost:
 
     @property
     def lost(self) -> bool:
-        """Whether that is too many."""
+        """Whether there are too many."""
         return self.ratio > 1 + LOSS
 
 
@@ -96,7 +96,7 @@ def cases(only: str | None = None) -> list[Case]:
 
 
 def total(file: Path) -> int:
-    """What callgrind has counted, by its file."""
+    """Callgrind's count, from its file."""
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         if line.startswith("totals: "):
             return int(line.split()[1])

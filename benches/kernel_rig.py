@@ -1,8 +1,8 @@
-"""How fast the kernel rig is, what a guest adds, and the examples of the documentation.
+"""The speed of the kernel rig, the overhead of a guest, and the examples of the documentation.
 
 ``python benches/kernel_rig.py [--rounds N] [--kernel NAME] [--out FILE.json]``. Needs a kernel
 (``blklab kernel build``), fio, and for the examples e2fsprogs and blktrace. ``make bench`` runs
-it; ``docs/data/kernel-rig.json`` is what ``--out`` wrote last, and the documentation takes its
+it; ``docs/data/kernel-rig.json`` is the last output of ``--out``, and the documentation takes its
 figures and outputs from there.
 """
 
@@ -46,16 +46,16 @@ FILES = {
     "j.fio": "[j]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\nsize=4g\n"
     "runtime=2\ntime_based\n"
 }
-"""What the examples find where they run."""
+"""The files of the examples' directory."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """Commands whose output the documentation shows, one behind the other in one directory."""
+    """Commands with output in the documentation, one after the other in one directory."""
 
     commands: tuple[str, ...]
     lines: int | None = None
-    """How many lines of a command's output are kept, if not all."""
+    """The number of lines of a command's output to store, if not all."""
 
 
 _TRACED = "blklab kernel run --disk su800-128gb --scheduler bfq --trace kept"
@@ -111,12 +111,12 @@ class _Bench:
         return blklab.simulate(job, disk=disk, scheduler=scheduler, **where)
 
     def _program(self, *command: str) -> tuple[program.Ran, str]:
-        """A program before a fast disk, and what it printed."""
+        """A program on a fast disk, and its output."""
         out, errors = io.BytesIO(), io.BytesIO()
         task = program.Program(
             command=command,
             disk=specs.disk("optane-900p"),
-            # Python may lie anywhere.
+            # Python may be installed anywhere.
             shared=view.shared([], [Path(sys.base_prefix)]).paths,
         )
         ran = program.run(self._kernel, task, out, errors)
@@ -125,28 +125,28 @@ class _Bench:
         return ran, out.getvalue().decode()
 
     def start_s(self) -> float:
-        """A guest in which nothing runs."""
+        """A guest without a program."""
         return self._program("true")[0].wall_s
 
     def clock_ns(self) -> float:
-        """What reading the clock takes of the guest's time."""
+        """The cost of reading the clock in guest time."""
         script = _CLOCK.format(n=_READS_OF_CLOCK)
         return float(self._program(str(Path(sys.executable).resolve()), "-c", script)[1])
 
     def lateness_ns(self) -> float:
-        """How late half of the completions are."""
+        """The median lateness of completions."""
         words = ("if=/dev/ublkb0", "of=/dev/null", "bs=4k", "count=1000", "iflag=direct")
         ran, _ = self._program("dd", *words)
         return float(ran.outcome["disk"]["lateness"]["p50_ns"])
 
     def times(self, driver: str) -> float:
-        """How much faster than life a hard disk's run is."""
+        """The speed-up of a hard disk's run over real time."""
         start = time.perf_counter()
         result = self._run(_JOBS["disk"], "wd10ezrx", "mq-deadline", driver)
         return result.duration_ns / 1e9 / (time.perf_counter() - start)
 
     def ios_per_s(self, job: str, driver: str) -> float:
-        """I/Os of a fast disk in a second of this machine."""
+        """I/Os of a fast disk per second of this machine."""
         ios = _FAST_IOS[driver]
         start = time.perf_counter()
         result = self._run(_JOBS[job].format(ios=ios), "optane-900p", "none", driver)
@@ -167,8 +167,8 @@ class _Bench:
         one = "mean latency on `su800-128gb` at depth 1"
 
         def rate(job: str, driver: str, goal: float, how: str) -> Measure:
-            who = "fio" if driver == "fio" else "native driver"
-            what = f"{who} {fast}, {how}"
+            name = "fio" if driver == "fio" else "native driver"
+            what = f"{name} {fast}, {how}"
             return Measure(what, "I/O/s", goal, True, lambda: self.ios_per_s(job, driver), rounds)
 
         return [
@@ -192,7 +192,7 @@ class _Bench:
 
 
 def shown(kernel: cache.Kernel) -> dict[str, list[dict[str, str]]]:
-    """Every example's commands, and what each printed. RuntimeError if a tool is missing."""
+    """Every example's commands with their outputs. RuntimeError if a tool is missing."""
     found = {}
     path = f"{Path(figures.BLKLAB).parent}:/usr/sbin:{os.environ['PATH']}"
     for name, example in EXAMPLES.items():
@@ -221,7 +221,7 @@ def shown(kernel: cache.Kernel) -> dict[str, list[dict[str, str]]]:
 
 
 def main() -> int:
-    """Measure, print, keep; 1 if a goal is missed by more than `figures.LOSS`."""
+    """Measure, print, store; 1 if a goal is missed by more than `figures.LOSS`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=_ROUNDS)
     parser.add_argument("--kernel", help="by name; default: the last without changes")

@@ -1,10 +1,10 @@
-"""What the live rig adds to fio, and what following each request does.
+"""The overhead of the live rig over fio, and of tracing each request.
 
 ``python benches/live_rig.py [--rounds N] [--out FILE.json]``, as root. On the fastest device that
-can be had anywhere: a loop device over a file in memory. Each round runs the same job by fio alone
-(twice: how far apart two of the same are), under the rig, and under the rig with
-``--trace-latency``; every other round in the opposite order. What fio counts is compared within a
-round. ``docs/data/live-rig.json`` is what ``--out`` wrote last.
+every machine has: a loop device over a file in memory. Each round runs the same job with fio alone
+(twice, for the difference between equal runs), under the rig, and under the rig with
+``--trace-latency``; every other round in the opposite order. fio's counts are compared within a
+round. ``docs/data/live-rig.json`` is the last output of ``--out``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _JOB = (
 _RUNTIME_S = 5.0
 _WHAT = "random reads of 4 KiB at depth 32 from a loop device over memory"
 _NICE = -20
-"""Before everything else that this machine does: much of what else runs is kept out."""
+"""The highest priority, which keeps out much of the machine's other activity."""
 
 
 @contextlib.contextmanager
@@ -63,11 +63,11 @@ def _loop_device() -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Rate:
-    """What fio counts of one run."""
+    """fio's counts of one run."""
 
     ios_per_s: float
     cpu_ns_per_io: float
-    """Of fio itself; what other programs do meanwhile is hardly in it."""
+    """CPU time of fio itself; other programs hardly affect it."""
 
 
 def between(one: Rate, other: Rate) -> Rate:
@@ -106,7 +106,7 @@ class _Bench:
         return Rate(job["read"]["iops"], busy_ns / job["read"]["total_ios"])
 
     def of_rig(self, rig: LiveRig, cpu_percent: list[float]) -> Rate:
-        """The same under the rig; `cpu_percent` gets how much of one we use."""
+        """The same under the rig; `cpu_percent` receives our own use of a CPU."""
         one = Experiment(
             Entry("job", Path("job.fio"), _JOB), rig.find_disk(self._node), SchedulerSpec("none"), 1
         )
@@ -146,7 +146,7 @@ _COMPARED = (
     ("the rig beside fio alone", "rig", "alone", 1.0),
     ("--trace-latency beside the rig without", "traced", "rig", None),
 )
-"""What, which run, beside which, and by how many per cent it may be worse."""
+"""Label, run, reference run, and the allowed loss in per cent."""
 
 
 def measured(rounds: int) -> list[Figure]:
@@ -188,7 +188,7 @@ def measured(rounds: int) -> list[Figure]:
 
 
 def main() -> int:
-    """Measure, print, keep; 1 if a goal is surely missed by more than `figures.LOSS`."""
+    """Measure, print, store; 1 if a goal is certainly missed by more than `figures.LOSS`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=_ROUNDS)
     parser.add_argument("--out", type=Path, help="also write the figures there, as JSON")
@@ -207,7 +207,7 @@ def main() -> int:
     if options.out:
         where = machine | {"load_after": round(os.getloadavg()[0], 1)}
         figures.keep(options.out, options.rounds, where, found, {"intervals": intervals})
-    # Of a figure whose interval holds the goal it is not known.
+    # If the interval of a figure contains the goal, the answer is not known.
     sure = [
         one
         for one in found

@@ -1,8 +1,8 @@
-"""What the simulator does on a usual day, for a compiler that watches it.
+"""A typical use of the simulator, for profile-guided optimisation.
 
 A build with a profile (``make pgo``, ``make wheel``) runs this on an instrumented core: every
-workload for a short while, on disks of all kinds, under all schedulers, so that what is done
-most often lies close together in the code. Nothing is measured here.
+workload for a short while, on disks of all kinds, under all schedulers, so that frequent code is
+placed together. Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SECONDS = {
     "950pro-256gb": 0.5,
     "optane-900p": 0.5,
 }
-"""How long each workload runs, in virtual time: so many I/Os take about as long on each."""
+"""The virtual time of each workload, such that each takes about the same real time."""
 
 _SHORTER = re.compile(r"^runtime=\d+$", re.MULTILINE)
 

@@ -1,9 +1,9 @@
-"""How fast and how big blklab is as a whole, each figure from processes of its own.
+"""Speed and size of blklab as a whole, each figure from separate processes.
 
-``python benches/whole_process.py [--rounds N] [--out FILE.json]``. Figures that take a
-second or less are measured once in each round, one after the other, so that whatever else the
-machine does meets all alike; the median over the rounds counts. ``make bench`` runs this
-after the core's own benchmarks; ``docs/data/bench.json`` is what ``--out`` wrote last.
+``python benches/whole_process.py [--rounds N] [--out FILE.json]``. Figures that take a second or
+less are measured once in each round, one after the other, so that other activity on the machine
+affects all alike; the median over the rounds counts. ``make bench`` runs this after the core's own
+benchmarks; ``docs/data/bench.json`` is the last output of ``--out``.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _Run:
 
 
 def _run(ios: int, disk: str, scheduler: str, processes: int = 1) -> _Run:
-    """32 I/Os at once, of one process or of several together."""
+    """32 I/Os in flight, of one process or of several together."""
     each = -(-ios // processes) * 4096
     job = _JOB.format(processes=processes, depth=_DEPTH // processes, bytes=each)
     arguments = [job, disk, scheduler]
@@ -138,7 +138,7 @@ def _compare_s() -> float:
 
 
 def measures(rounds: int) -> list[Measure]:
-    """Everything to be measured here, with its goal."""
+    """All measurements here, with their goals."""
     compares = min(rounds, _COMPARES)
     found = [
         _rate("950pro-256gb", "none", 5, rounds),
@@ -167,7 +167,7 @@ def measures(rounds: int) -> list[Measure]:
 
 
 def main() -> int:
-    """Measure, print, keep; 1 if a goal is missed by more than `figures.LOSS`."""
+    """Measure, print, store; 1 if a goal is missed by more than `figures.LOSS`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=_ROUNDS)
     parser.add_argument("--out", type=Path, help="also write the figures there, as JSON")

@@ -1,16 +1,15 @@
-"""Fill the examples of a Markdown file: run what it says and put in what came out.
+"""Fill the examples of a Markdown file: run its commands and insert their outputs.
 
-Two kinds of blocks are run, in the order in which they stand and in one directory:
+Two kinds of blocks are run, in their order and in one directory:
 
-* ```` ```console ````: each line ``$ COMMAND`` is given to bash; its output follows it.
+* ```` ```console ````: bash runs each line ``$ COMMAND``; its output follows the line.
 * ```` ```pycon ````: lines after ``>>>`` go to one interpreter for the whole file.
 
-Words behind the kind: ``first=N`` and ``last=N`` keep so many lines of a command's output
-(``...`` stands for the rest), ``exit=N`` says how the last command is to end
-if it is to fail.
+Words after the kind: ``first=N`` and ``last=N`` keep this many lines of a command's output (``...``
+replaces the rest), ``exit=N`` is the expected exit code of a last command that fails.
 
-The site is filled while it is built. README.md is read where nothing is built and is kept
-filled: ``python docs/filled.py README.md`` brings it up to date, and a test compares.
+The site is filled while it is built. README.md is read without a build, so it contains its outputs:
+``python docs/filled.py README.md`` updates it, and a test compares.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 _HOME = "/home/you/blklab"
-"""Stands for the checkout in what is printed."""
+"""Replaces the checkout's path in outputs."""
 _BLOCK = re.compile(r"^```(console|pycon)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TIMEOUT_S = 300
 
 
 class ExampleError(Exception):
-    """An example did not do what its page says."""
+    """An example behaves differently from its page."""
 
 
 def filled(markdown: str, *, keep_words: bool = True) -> str:
-    """The text with what its examples print. ExampleError if one ends in another way.
+    """The text with the outputs of its examples.
 
-    Without `keep_words` the words behind the kind are left out, for tools that do not know
-    them.
+    ExampleError if one ends in another way. Without `keep_words` the words after the kind are left
+    out, for other tools.
     """
     names: dict[str, Any] = {"__name__": "__main__"}
     with tempfile.TemporaryDirectory(prefix="blklab-docs-") as directory:
@@ -89,7 +88,7 @@ def _console(body: str, options: Mapping[str, int], directory: Path) -> list[str
         expected = options.get("exit", 0) if number == len(commands) else 0
         if done.returncode != expected:
             raise ExampleError(f"$ {command}\nended with {done.returncode}\n{done.stderr}")
-        # The progress on stderr is no result; an error message is.
+        # Progress on stderr is not a result; an error message is.
         output = done.stdout + (done.stderr if done.returncode else "")
         text = [_plain(line) for line in output.splitlines()]
         lines += [f"$ {line}" if not n else line for n, line in enumerate(command.split("\n"))]
@@ -99,7 +98,7 @@ def _console(body: str, options: Mapping[str, int], directory: Path) -> list[str
 
 def _environment(directory: Path) -> dict[str, str]:
     return os.environ | {
-        # Beside the page's directory, whose files an example may list: never the user's.
+        # Beside the page's directory, because an example may list its files: never the user's home.
         "BLKLAB_STORE": str(directory.with_name(f"{directory.name}-store") / "results.db"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "BLKLAB_SOURCE": str(ROOT),

@@ -1,8 +1,8 @@
-"""Pages made of what the program says of itself: a hook of mkdocs.
+"""Generates parts of pages from the program's own tables: a hook of mkdocs.
 
-A page's line ``<!-- generate: NAME WORDS -->`` is replaced by what the function of that
-name below returns. Afterwards the examples of the page are run (see ``filled.py``). Nothing
-of this is kept in the repository, so nothing of it can be out of date.
+A page's line ``<!-- generate: NAME WORDS -->`` is replaced by the result of the function of that
+name below. Afterwards the examples of the page are run (see ``filled.py``). The results are not in
+the repository, so they cannot be out of date.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DISKS = ROOT / "crates" / "blklab-disk-model" / "src"
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Called by mkdocs with every page's text."""
+    """mkdocs calls it with every page's text."""
     source = page.file.src_uri
     try:
         return filled(_MARK.sub(_generated, markdown), keep_words=False)
@@ -85,7 +85,7 @@ def scheduler_list() -> str:
 
 
 def schedulers() -> str:
-    """A section for each: its file's header, which is half a page, and its tunables."""
+    """A section for each: its file's header, of half a page, and its tunables."""
     parts = []
     for row in _core.schedulers():
         name = row.name.replace("-", "_")
@@ -105,7 +105,8 @@ def surroundings(*name: str) -> str:
 
 
 def job_options(*status: str) -> str:
-    """The options of job files that are ``simulated``, of ``no effect``, ``not simulated``."""
+    """The options of job files that are ``simulated``, have ``no effect``, or are ``not
+    simulated``."""
     wanted = " ".join(status)
     rows = [row for row in _core.workload_options() if row.status == wanted]
     if wanted == "simulated":
@@ -129,8 +130,8 @@ def job_options(*status: str) -> str:
 
 
 def job_options_real(*kind: str) -> str:
-    """What is ``handed to fio``, ``rewritten``, ``left out`` or ``refused`` on a real disk, by
-    reason."""
+    """Options that are ``handed to fio``, ``rewritten``, ``left out`` or ``refused`` on a real
+    disk, by reason."""
     wanted, by_reason = " ".join(kind), dict[str, list[str]]()
     for row in _core.workload_options():
         if row.real == wanted and row.status != "not simulated":
@@ -140,12 +141,12 @@ def job_options_real(*kind: str) -> str:
 
 
 def job_option_count(*status: str) -> str:
-    """A sentence about how many options there are of each kind."""
+    """A sentence with the number of options of each kind."""
     kinds = [row.status for row in _core.workload_options()]
     count = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     return (
         f"Of {len(kinds)} options that blklab knows from fio 3.33, {count['simulated']} are "
-        f"simulated, {count['no effect']} are accepted because they could change nothing here, "
+        f"simulated, {count['no effect']} are accepted because they have no effect here, "
         f"{count['real disks only']} are for [real disks](live.md) only, "
         f"and {count['not simulated']} are refused.\n"
     )
@@ -167,35 +168,67 @@ def disk_list() -> str:
 
 
 def disk_figures() -> str:
-    """For each disk, its model beside what was published, with sources."""
+    """For each disk, its model beside the published figures, with sources."""
     parts = []
     for name, model in _disks():
+        verdict = model.validation.text
         parts += [f"### {name}\n", f"{model.name}: {model.summary}.\n"]
+        parts.append(f"**{verdict[0].upper()}{verdict[1:]}.**\n")
         parts.append(
             _table(
-                ("figure", "model", "published", "met", "source"),
+                ("figure", "model", "calibrated", "checked", "deviation", "source"),
                 (
                     (
                         _code(row.figure),
                         f"{number_text(row.model)} {row.unit}",
-                        f"{number_text(row.published)} {row.unit} ± {row.tolerance_percent:g} %",
-                        "yes" if row.met else f"**no**{_reason(row)}",
+                        *(_published(row, role) for role in ("calibrated", "checked")),
+                        _deviation(row),
                         row.source,
                     )
                     for row in model.validate()
                 ),
-                right=(1, 2),
+                right=(1, 2, 3),
             )
         )
     return "\n".join(parts)
 
 
-def _reason(row: _core.Check) -> str:
-    return f": {row.not_met}" if row.not_met else ""
+def _published(row: _core.Check, role: str) -> str:
+    if row.role != role:
+        return ""
+    return f"{number_text(row.published)} ± {row.tolerance_percent:g} %"
+
+
+def _deviation(row: _core.Check) -> str:
+    """The model's deviation, with the reason if it exceeds the tolerance."""
+    text = f"{(row.model / row.published - 1) * 100:+.1f} %"
+    return text if row.met else f"**{text}**: {row.not_met}"
+
+
+def disk_validation() -> str:
+    """A line for each disk: how many independent figures it has and meets."""
+    rows = []
+    for name, model in _disks():
+        found = model.validation
+        counts = (str(found.independent), str(found.met))
+        rows.append((f"[`{name}`](#{name})", *counts, "yes" if found.validated else "no"))
+    return _table(("disk", "independent figures", "met", "validated"), rows, right=(1, 2))
+
+
+def disk_ranges() -> str:
+    """The range of an estimate, by key or unit."""
+
+    def what(row: _core.DiskRange) -> str:
+        if row.keys:
+            return ", ".join(map(_code, row.keys))
+        return f"other keys in {row.unit}" if row.unit else "other keys without a unit"
+
+    rows = ((what(row), row.range, row.why) for row in _core.disk_ranges())
+    return _table(("keys", "range", "why"), rows)
 
 
 def disk_waits() -> str:
-    """For each hard disk, how long a command of 4 KiB can be in it."""
+    """For each hard disk, the longest time of a 4 KiB command in it."""
     rows = []
     for name, model in _disks():
         if wait := model.longest_wait_ms:
@@ -226,13 +259,13 @@ def disk_keys(kind: str) -> str:
 
 
 def commands() -> str:
-    """What each command says with --help, as examples to be run."""
+    """The help of each command, as examples to run."""
     from blklab.cli.lazy import COMMANDS
 
     names = ["blklab"]
     for name, listed in COMMANDS.items():
         names.append(f"blklab {name}")
-        # Those of a group.
+        # The commands of a group.
         for part in listed.load().registered_commands:
             assert part.callback is not None
             if (own := part.name or part.callback.__name__) != name:
@@ -264,7 +297,7 @@ def header(path: str) -> str:
 
 
 def left_out() -> str:
-    """What the sources' headers say they leave out, by file."""
+    """The omissions listed in the sources' headers, by file."""
     rows = [
         (_code(path.relative_to(root)), found.strip())
         for root in (_CORE, _DISKS)
@@ -279,24 +312,24 @@ def left_out() -> str:
 
 
 def bench() -> str:
-    """The figures of ``benches/whole_process.py``, as last kept in ``docs/data/bench.json``."""
+    """The last figures of ``benches/whole_process.py``, from ``docs/data/bench.json``."""
     return _figures(json.loads(_text(ROOT / "docs" / "data" / "bench.json")))
 
 
 def kernel_rig() -> str:
-    """The figures of ``benches/kernel_rig.py``, as last kept."""
+    """The last figures of ``benches/kernel_rig.py``."""
     return _figures(_kernel_rig())
 
 
 def live_rig() -> str:
-    """The figures of ``benches/live_rig.py``, as last kept."""
+    """The last figures of ``benches/live_rig.py``."""
     kept = json.loads(_text(ROOT / "docs" / "data" / "live-rig.json"))
     after = f"; when it ended: {kept['machine']['load_after']}.\n"
     return _figures(kept).removesuffix(".\n") + after
 
 
 def soak() -> str:
-    """The figures of ``make soak``, as last kept."""
+    """The last figures of ``make soak``."""
     data = ROOT / "docs" / "data"
     figures: dict[str, int] = json.loads(_text(data / "soak.json"))
     virtual: dict[str, int] = json.loads(_text(data / "soak-virtual.json"))
@@ -314,7 +347,7 @@ def soak() -> str:
 
 
 def fuzzed() -> str:
-    """The figures of ``make fuzz-long``, as last kept."""
+    """The last figures of ``make fuzz-long``."""
     figures = json.loads(_text(ROOT / "docs" / "data" / "fuzz.json"))
     sums = {key: sum(row[key] for row in figures.values()) for key in ("inputs", "failed")}
     rows = [
@@ -326,7 +359,7 @@ def fuzzed() -> str:
 
 
 def mutants() -> str:
-    """The figures of ``make mutants``, as last kept."""
+    """The last figures of ``make mutants``."""
     figures = json.loads(_text(ROOT / "docs" / "data" / "mutants.json"))
     groups = [(name, row["planted"], row["found"]) for name, row in figures.items()]
     groups.append(("all", sum(row[1] for row in groups), sum(row[2] for row in groups)))
@@ -337,7 +370,7 @@ def mutants() -> str:
 
 
 def kernel_rig_example(name: str) -> str:
-    """An example of ``benches/kernel_rig.py`` with what it printed."""
+    """An example of ``benches/kernel_rig.py`` with its output."""
     lines = []
     for step in _kernel_rig()["examples"][name]:
         lines += [f"$ {step['command']}", *([step["output"]] if step["output"] else [])]
@@ -350,7 +383,7 @@ def kernel_rig_file(name: str) -> str:
 
 
 def kernel_rig_private() -> str:
-    """What is empty in a directory that a guest shares."""
+    """Names that are empty in a directory shared with a guest."""
     return _table(("name", "what is in it"), ((_code(name), why) for name, why in PRIVATE.items()))
 
 
@@ -388,7 +421,7 @@ def _figures(kept: Mapping[str, Any]) -> str:
 
 
 def _range(kept: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    """The interval of the median, where it is known."""
+    """The interval of the median, if known."""
     found = kept.get("intervals", {}).get(row["what"])
     return f" ({number_text(found['low'])} to {number_text(found['high'])})" if found else ""
 
@@ -404,7 +437,7 @@ def _met(kept: Mapping[str, Any], row: Mapping[str, Any]) -> str:
 
 
 def verify() -> str:
-    """The table of ``blklab verify``, as last kept in ``docs/data/verify.json``."""
+    """The last table of ``blklab verify``, from ``docs/data/verify.json``."""
     kept = _verified()
     parts = []
     for place in dict.fromkeys(cell["place"] for cell in kept["cells"]):
@@ -434,7 +467,7 @@ def verify_missed() -> str:
 
 
 def verify_random() -> str:
-    """The shares of ``blklab verify --random``, kept in ``docs/data/verify-random.json``."""
+    """The last shares of ``blklab verify --random``, from ``docs/data/verify-random.json``."""
     kept = _verified("verify-random")
     rows = (
         (
@@ -485,7 +518,7 @@ def _verify_row(cell: dict[str, Any]) -> tuple[str, ...]:
 
 
 def study_judging() -> str:
-    """When which kind of claim is reproduced."""
+    """The rules by which each kind of claim is reproduced."""
     from blklab.study import judge
 
     assert judge.__doc__ is not None
@@ -493,7 +526,7 @@ def study_judging() -> str:
 
 
 def study_keys() -> str:
-    """What may stand in a study file, table by table."""
+    """The keys of a study file, table by table."""
     from blklab.study import keys
 
     tables = {
@@ -521,7 +554,7 @@ def study_keys() -> str:
 
 
 def study_metrics() -> str:
-    """What a claim may be about."""
+    """The metrics of claims."""
     from blklab.study.metrics import METRICS
 
     return _table(
@@ -537,7 +570,7 @@ def study_metrics() -> str:
 
 
 def decisions() -> str:
-    """Every kind of decision, and what begins and ends with it."""
+    """Every kind of decision, with the spans that begin and end with it."""
     from blklab.timelines.decisions import KINDS
 
     edges = {"begin": "begins: ", "end": "ends: ", "": ""}
@@ -575,6 +608,8 @@ _MAKERS: dict[str, Callable[..., str]] = {
         job_options_real,
         disk_list,
         disk_figures,
+        disk_ranges,
+        disk_validation,
         disk_waits,
         disk_keys,
         commands,

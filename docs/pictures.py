@@ -1,8 +1,8 @@
 """Draw a picture of the docs: ``python docs/pictures.py docs/images/disk-position.svg``.
 
-Each shows, for one load on a hard disk without command queueing, where the disk's arm was and
-for whom, by scheduler. That of ``docs/own-scheduler.md`` is of Linux itself, and builds the
-kernel with the scheduler in it where there is none yet.
+Each shows, for one workload on a hard disk without command queueing, the positions of the disk's
+arm by process, for each scheduler. The picture of ``docs/own-scheduler.md`` uses Linux itself, and
+builds a kernel with the scheduler if there is none yet.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Picture:
-    """What is run, and which stretch of it is drawn."""
+    """A run, and the part of it that is drawn."""
 
     title: str
     load: str
-    """As a person calls it."""
+    """Its name in words."""
     disk: str
     schedulers: Sequence[str]
     from_ns: int
@@ -37,11 +37,11 @@ class Picture:
     run: Callable[[Picture, str], Result]
     trace: Callable[[Result], Trace]
     figures: Callable[[Result], str]
-    """What a panel says of its run."""
+    """The text of a panel about its run."""
     legend: Mapping[str, str]
-    """Kind of dots -> whose they are."""
+    """Kind of dots -> their process."""
     names_px: int = 100
-    """Room for the schedulers' names."""
+    """Space for the schedulers' names."""
     joined: bool = False
     """A line from each place of the arm to the next."""
 
@@ -81,7 +81,7 @@ def _half_and_most(run: Result) -> str:
 
 PICTURES = {
     "disk-position": Picture(
-        "Where the disk's arm is, and for whom",
+        "Positions of the disk's arm, by process",
         "readers-vs-writer",
         "wd10ezrx:ncq=false",
         ("noop", "mq-deadline", "kyber"),
@@ -188,8 +188,8 @@ def _text(x: float, y: float, text: str, kind: str) -> str:
 
 def _legend(kinds: Mapping[str, str], x: int, y: int) -> list[str]:
     return [
-        f'<path class="dots {kind}" d="M{left} {y}h0"/>{_text(left + 8, y + 4, whose, "quiet")}'
-        for left, (kind, whose) in zip(range(x, x + 1000, 92), kinds.items(), strict=False)
+        f'<path class="dots {kind}" d="M{left} {y}h0"/>{_text(left + 8, y + 4, name, "quiet")}'
+        for left, (kind, name) in zip(range(x, x + 1000, 92), kinds.items(), strict=False)
     ]
 
 

@@ -1,5 +1,5 @@
 """Draw a timeline of the docs: ``python docs/timelines.py docs/images/explain-bfq.svg``, or all
-of them without a name. What is drawn is what ``blklab explain`` draws."""
+of them without a name. It draws the same as ``blklab explain``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST = 3000
 
 @dataclass(frozen=True)
 class Picture:
-    """One run and the window of it that is drawn."""
+    """One run, and its drawn window."""
 
     load: str
     """A workload, or a file of ``examples/``."""

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sstf: shortest seek first, but nobody waits for ever.
+ * sstf: shortest seek first, but no request waits for ever.
  *
  * The arm of a disk goes to the request that is nearest to where the last one ended. Seeks
- * are then short, and whoever is far away is forgotten; so a request that has waited for
+ * are then short, and distant requests would starve; so a request that has waited for
  * max_wait milliseconds goes first, wherever it is. After the SSTF of the textbooks (Denning,
  * "Effects of scheduling on file memory operations", AFIPS 1967), with that one addition.
  *

@@ -1,9 +1,9 @@
 """Fuzz every parser with coverage, Rust's by libFuzzer and Python's by Atheris.
 
-`make fuzz` gives each target the same time, `make fuzz-long` goes on until so many inputs have been
-tried in all, over as many calls as it takes. What a target has found new ways with is kept in
-``target/fuzz``; `--keep` brings the smallest of it to ``fuzz/corpus``, which every test run asks
-again. An input that fails lies in ``target/fuzz/TARGET/failed`` and ends that target's part.
+`make fuzz` gives each target the same time, `make fuzz-long` continues until a total number of
+inputs has been tried, over several calls if needed. Inputs with new coverage are stored in
+``target/fuzz``; `--keep` copies the smallest of them to ``fuzz/corpus``, which every test run tries
+again. A failed input is in ``target/fuzz/TARGET/failed`` and ends the run of its target.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from blklab_fuzz.targets import TARGETS as PYTHON  # noqa: E402
 WORK = FUZZ.parent / "target/fuzz"
 CORPUS = FUZZ / "corpus"
 KEPT = FUZZ.parent / "docs/data/fuzz.json"
-"""The figures of the long run; remove it to begin anew."""
+"""The figures of the long run; remove the file to start again."""
 TARGETS = tuple(sorted({*seeds.RUST, *PYTHON}))
 
 # What cargo-fuzz passes to a compiler that is not nightly's: counters of edges, and the values
@@ -46,7 +46,7 @@ _RUSTFLAGS = (
     "-Ccodegen-units=1",
 )
 _INPUT_S_MAX = 60
-"""Of one input, by the clock, on a machine that is busy with others."""
+"""The time limit of one input, in real time on a busy machine."""
 _MEMORY_MIB_MAX = 2048
 _LENGTH_MAX = {"export": 32768, "fio_output": 16384}
 _LENGTH = 4096
@@ -71,7 +71,7 @@ class Figures:
 
 
 def main() -> int:
-    """Fuzz what is asked for; 1 if an input failed."""
+    """Fuzz the requested targets; 1 if an input failed."""
     asked = _asked()
     targets = [name for name in asked.target or TARGETS if _can_run(name)]
     figures = {name: _read(name) for name in targets}
@@ -88,7 +88,7 @@ def main() -> int:
         if asked.keep:
             _each(targets, lambda name: _keep(name, binaries), asked.jobs)
     except KeyboardInterrupt:
-        print("interrupted; what was tried counts, and the next call goes on", file=sys.stderr)
+        print("interrupted; the tried inputs count, and the next call continues", file=sys.stderr)
     _print(figures)
     if asked.out:
         asked.out.write_text(_document(figures))
@@ -118,7 +118,7 @@ def _can_run(name: str) -> bool:
 
 
 def _build(names: Sequence[str]) -> Path:
-    """Where the Rust targets are."""
+    """The directory of the Rust targets."""
     told = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
     host = re.search(r"^host: (.*)$", told, re.MULTILINE)
     assert host is not None, told
@@ -136,7 +136,7 @@ def _build(names: Sequence[str]) -> Path:
 
 
 def _turn(name: str, seconds: float, binaries: Path, so_far: Figures) -> Figures:
-    """One process of the fuzzer, so long."""
+    """One process of the fuzzer, for this time."""
     own = WORK / name
     _fill(name)
     (own / "failed").mkdir(exist_ok=True)
@@ -191,7 +191,7 @@ def _until(
     turn: Callable[[str, float], None],
     jobs: int,
 ) -> None:
-    """Turns of all targets that have not failed, until so many inputs have been tried."""
+    """Turns of all targets that have not failed, until this many inputs have been tried."""
     while sum(row.inputs for row in figures.values()) < inputs:
         sound = [name for name in targets if not figures[name].failed]
         if not sound:
@@ -212,7 +212,7 @@ def _each(names: Sequence[str], call: Callable[[str], None], jobs: int) -> None:
 
 
 def _fill(name: str) -> None:
-    """Its seeds and what is kept in the tree go to where it works."""
+    """Copy its seeds and the stored inputs to its working directory."""
     directory = WORK / name / "corpus"
     directory.mkdir(parents=True, exist_ok=True)
     kept = _kept(name)
@@ -223,8 +223,8 @@ def _fill(name: str) -> None:
 
 
 def _keep(name: str, binaries: Path) -> None:
-    """The fewest inputs that go every way that all of them go; of these the smallest, and those
-    that failed once. Of Python's, which are few, all: Atheris cannot merge."""
+    """The smallest set of inputs with the coverage of all of them, and those that failed once. For
+    Python, which has few, all: Atheris cannot merge."""
     least = WORK / name / "corpus"
     if not least.exists():
         # It had no turn in this checkout: nothing is new.
@@ -235,7 +235,7 @@ def _keep(name: str, binaries: Path) -> None:
         least.mkdir()
         _fuzz(name, binaries, ["-set_cover_merge=1", str(least), str(WORK / name / "corpus")])
     inputs = sorted((path.read_bytes() for path in least.iterdir()), key=len)
-    # Those that failed once are there for good.
+    # Inputs that failed once always stay.
     chosen, room = set(_once_failed(name)), _KEPT_BYTES_MAX
     for one in inputs:
         room -= len(packed.packed([one]))
@@ -261,13 +261,13 @@ def _read(name: str) -> Figures:
         found = Figures(**json.loads((WORK / name / "figures.json").read_text()))
     except FileNotFoundError:
         return _in_tree().get(name, Figures())
-    # Removed by hand when it was mended.
+    # Removed by hand after the fix.
     found.failed = [path for path in found.failed if Path(path).exists()]
     return found
 
 
 def _in_tree() -> dict[str, Figures]:
-    """Of the calls whose figures were committed: a long run may take several checkouts."""
+    """The figures of the committed calls: a long run may take several checkouts."""
     if not KEPT.exists():
         return {}
     rows = json.loads(KEPT.read_text())
@@ -292,7 +292,7 @@ def _print(figures: dict[str, Figures]) -> None:
 
 
 def _document(figures: dict[str, Figures]) -> str:
-    """For the documentation, which `make fuzz-long` keeps it for."""
+    """Write the figures of `make fuzz-long` for the documentation."""
     rows = {
         name: {
             "inputs": row.inputs,

@@ -54,7 +54,7 @@ _OF_MACHINE = re.compile(
 )
 
 
-# What takes minutes begins first, so that no worker is left with it at the end.
+# Tests that take minutes begin first, so that no worker starts one at the end.
 _FIRST = ("test_virtual_machine", "test_contributing", "machine")
 
 
@@ -156,7 +156,7 @@ def loop(tmp_path: Path) -> Iterator[Queue]:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A stand-in core, two disks and four workloads; the directory they lie in is current."""
-    # For whoever loads it later, and for those who have loaded it.
+    # For modules that load it later, and for those that have loaded it.
     monkeypatch.setitem(sys.modules, "blklab._core", fake_core)
     monkeypatch.setattr(blklab, "_core", fake_core, raising=False)
     for module in (core, scheduler, sim):

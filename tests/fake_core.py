@@ -102,11 +102,29 @@ class Parameter:
     unit: str = "1/min"
     help: str = "speed"
     source: str = "sheet"
+    range: None = None
+
+
+@dataclass(frozen=True)
+class Validation:
+    validated: bool = False
+    text: str = "not validated: 0 of 5 figures"
 
 
 class Disk:
-    FIELDS = ("name", "summary", "kind", "transport", "limits", "parameters")
+    FIELDS = (
+        "name",
+        "summary",
+        "kind",
+        "transport",
+        "limits",
+        "validation",
+        "published",
+        "parameters",
+    )
     transport = "sata"
+    validation = Validation()
+    published = ()
     parameters = (Parameter(),)
 
     def __init__(self, text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> None:
@@ -117,6 +135,10 @@ class Disk:
         self.name = path.rpartition("/")[2].removesuffix(".toml")
         self.summary = f"summary of {self.name} <b>bold</b>"
         self.limits = DiskLimits(self.rotational, 1 if self.rotational else 8)
+        self.text = text
+
+    def draw(self, seed: int) -> tuple[str, list[tuple[str, float]]]:
+        return self.text, [("rpm", 5900.0)]
 
 
 @dataclass(frozen=True)

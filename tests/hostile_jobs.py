@@ -18,7 +18,7 @@ _ENGINE_ROW = re.compile(r"^(\S+) +: ", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Victims:
-    """Files of somebody else's, and where they must not go."""
+    """Files of another user, and places that must stay unchanged."""
 
     directory: Path
 

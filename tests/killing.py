@@ -123,7 +123,7 @@ def counted() -> int:
 
 
 def rounds(command: Sequence[str], count: int, seed: int) -> None:
-    """`count` of them; each writes what the first, which nobody killed, wrote."""
+    """`count` of them; each writes the same as the first, which was not killed."""
     assert call(command) == 0, Path("log").read_text()[-2000:]
     runs = counted()
     written = {path: path.read_bytes() for path in Path("reports").rglob("*.json")}

@@ -40,9 +40,9 @@ def require() -> None:
 def attached(directory: Path, size_bytes: int = SIZE_BYTES) -> Iterator[str]:
     """The name of a loop device over a new sparse file in `directory`.
 
-    Its number is the test's own: a test may detach the file and attach another one, and whoever
-    asks the kernel for a free device meanwhile is given a lower one. What others have set is not
-    set there either.
+    Its number is the test's own: a test may detach the file and attach another one, and a process
+    that asks the kernel for a free device meanwhile is given a lower one. What others have set is
+    not set there either.
     """
     file = directory / "loop.img"
     with file.open("wb") as made:
@@ -63,7 +63,7 @@ def _own_number() -> Iterator[int]:
     try:
         yield number
     finally:
-        # Who looks at every disk may have it open just now; it stays then, with no file.
+        # A program that probes every disk may have it open; then it stays, without a file.
         with contextlib.suppress(OSError):
             remove(number)
 

@@ -53,7 +53,7 @@ class Applied:
     chosen: Mapping[str, str] = field(default_factory=dict)
     """The settings that were applied to each of them."""
     changed_since: dict[str, set[str | None]] = field(default_factory=dict)
-    """What somebody else has set since."""
+    """Settings made by other programs since."""
 
     def undone(self, keys: Iterable[str]) -> Asked:
         """What undoing it asks for."""
@@ -93,7 +93,7 @@ class Model:
     # What was done.
 
     def set_by_user(self, changes: Mapping[str, str | None]) -> Asked:
-        """Somebody else has set this; undoing and restoring may leave it so."""
+        """Another program has set this; undo and restore may leave it."""
         owing = self._owing()
         for key, value in changes.items():
             for entry in self.stack:
@@ -104,7 +104,8 @@ class Model:
         return {key: one(value) for key, value in changes.items()}
 
     def may_be(self, changes: Asked) -> Asked:
-        """Somebody else has set one of these; which, and what it is now, cannot be known."""
+        """Another program has set one of these; which one, and its current value, cannot be
+        known."""
         for key, values in changes.items():
             for entry in self.stack:
                 entry.changed_since.setdefault(key, set()).update(values)
@@ -143,7 +144,7 @@ class Model:
         """What was `chosen` was applied to the disks. What was asked for `before` may have been
         there by then; the kernel sets with a scheduler what it likes."""
         roles = tuple(disk.role for disk in disks)
-        # It is refused while anything is owed: somebody has just put it right.
+        # It is refused while leftovers exist: another command has just undone them.
         before = before | self._due(roles)
         self._not_owed(roles)
         meanwhile = {key: set(values) for key, values in before.items()}
@@ -162,7 +163,7 @@ class Model:
 
     def _applied_again(self, role: str, earlier: Iterable[Applied], before: Asked) -> Asked:
         """What was applied to the disk before belongs to its rule too, so it is set again where
-        somebody, or a disk that was put in anew, has changed it since."""
+        another program, or a disk that was inserted again, has changed it since."""
         asked: Asked = {}
         for entry in earlier:
             if role not in entry.roles:
@@ -240,7 +241,7 @@ class Model:
         return due
 
     def _udev_may_set(self, role: str) -> bool:
-        """Whether the rule and somebody else want different things of the disk: any event of it,
+        """Whether the rule and another program set different values of the disk: any event of it,
         as a program that closes it, may set it again."""
         return self.world.virtual and any(
             role in entry.roles and key.startswith(f"queue/{role}/")

@@ -173,7 +173,7 @@ def mounts() -> Snapshot:
 
 
 def _left_processes() -> Snapshot:
-    """Those that have outlived their time; zombies that nobody waits for are taken."""
+    """Processes that should have ended; zombies without a waiting parent are reaped."""
     deadline = time.monotonic() + _QUIET_S
     while found := _processes():
         if time.monotonic() > deadline:

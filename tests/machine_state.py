@@ -118,7 +118,7 @@ class MachineState(RuleBasedStateMachine):
         begun_with=st.fixed_dictionaries(dict.fromkeys(("big", "small", "raw"), BEGUN_WITH))
     )
     def begin(self, begun_with: dict[str, tuple[tuple[str, str], ...]]) -> None:
-        """Disks are as somebody has set them."""
+        """Disks have settings made by hand."""
         asked: Asked = {}
         for role, chosen in begun_with.items():
             for what in chosen:
@@ -297,12 +297,12 @@ class MachineState(RuleBasedStateMachine):
 
     @step(role=NAMES, what=st.sampled_from(WRITTEN))
     def write(self, role: str, what: tuple[str, str]) -> None:
-        """Somebody sets something."""
+        """Another program makes a setting."""
         self._settle(self.user.sets(self._disk(role), *what))
 
     @step(role=WITH_FILES, what=st.sampled_from(("fill", "free", "save", "ro", "rw")))
     def files(self, role: str, what: str) -> None:
-        """Somebody fills a file system, makes room, writes a file; it becomes read-only."""
+        """Another program fills a file system, frees space, writes a file; it becomes read-only."""
         disk = self._disk(role)
         if what in ("ro", "rw"):
             self._settle(self.user.remounts(disk.point, what) if disk.is_mounted() else {})
@@ -413,7 +413,7 @@ class MachineState(RuleBasedStateMachine):
             LOST.append(Lost(why, list(SCRIPT), FIGURES["sequences"]))
 
     def teardown(self) -> None:
-        """The end; and only here it fails, so that what is drawn does not hang on moments."""
+        """The end, and the only failing check, so that the drawn values do not depend on timing."""
         if not self._lost:
             self._end()
         if self._lost and not self.goes_on:

@@ -92,7 +92,7 @@ def enter(*, virtual: bool) -> int:
     HOME.mkdir()
     BENEATH.mkdir()
     _mount("--bind", str(OWN), str(BENEATH))
-    # That of whoever starts the tests is no part of what is tested.
+    # The environment of the tests' caller must not affect them.
     os.umask(0o022)
     os.chdir(HOME)
     return number
@@ -100,7 +100,7 @@ def enter(*, virtual: bool) -> int:
 
 def _take_cgroups(number: int) -> None:
     """What this process and its children make of cgroups is below one of their own, which they
-    take for the top. Whoever had the number before may have left some in it."""
+    take for the top. An earlier user of the number may have left some in it."""
     for place in _HIERARCHIES.values():
         own = place / f"{_CGROUP}{number}"
         deadline = time.monotonic() + _SECONDS

@@ -1,4 +1,4 @@
-"""Job files drawn by a seed: mixtures of processes that nobody has picked."""
+"""Job files drawn by a seed: mixtures of processes that were not picked by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own: in a directory that goes away, by a user who is nobody."""
+"""A PostgreSQL server for the tests: in a temporary directory, run by an unprivileged user."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server() -> Iterator[Path]:
     data, log = directory / "data", directory / "log"
     become: list[str] = []
     if os.getuid() == 0:
-        user = _somebody()
+        user = _unprivileged()
         os.chown(directory, user.pw_uid, user.pw_gid)
         become = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
 
@@ -79,7 +79,7 @@ def new_database(directory: Path) -> str:
     return f"postgresql+psycopg://blklab@/{name}?host={directory}"
 
 
-def _somebody() -> pwd.struct_passwd:
+def _unprivileged() -> pwd.struct_passwd:
     for name in ("postgres", "nobody"):
         try:
             return pwd.getpwnam(name)

@@ -1,4 +1,5 @@
-"""The kernel's tracing files, mounted for the tests where root may do that and nobody has."""
+"""The kernel's tracing files, mounted for the tests if root may do that and they are not mounted
+yet."""
 
 from __future__ import annotations
 
@@ -22,5 +23,5 @@ def mount() -> bool:
 
 
 def unmount() -> None:
-    """Unless somebody else uses them by now."""
+    """Unless another process uses them by now."""
     subprocess.run(["umount", str(_PLACE)], check=False, capture_output=True)

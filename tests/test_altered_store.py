@@ -1,5 +1,5 @@
-"""A store whose rows something else has altered: each damage is one line that names the comparison,
-the run and the field, and all else is still shown."""
+"""A store with rows altered by another program: each damage gives one line with the comparison, the
+run and the field, and all other data are shown."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def alter(store: Path, table: str, column: str, value: Any, where: str) -> None:
 
 
 def packed(store: Path, column: str, change: dict[str, Any]) -> bytes:
-    """Run 1's document with other values."""
+    """Run 1's document with changed values."""
     with closing(sqlite3.connect(store)) as connection:
         query = f"SELECT {column} FROM run WHERE comparison_id = 1 AND number = 1"
         [kept] = connection.execute(query).fetchone()
@@ -149,7 +149,7 @@ def test_a_list_goes_on_without_the_row_that_is_altered(column: str, altered: Pa
 def test_no_command_ends_in_a_traceback(
     words: str, value: Any, altered: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All columns of documents at once, and of a comparison that could go on."""
+    """All columns of documents at once, in a resumable comparison."""
     for table, column in (("run", "measurement"), ("comparison", "facts"),
                           ("comparison", "request"), ("comparison", "setup")):  # fmt: skip
         if value is not None or column == "request":

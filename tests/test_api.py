@@ -25,7 +25,7 @@ SMALL: dict[str, Any] = {
 
 
 class Heard(blklab.Listener):
-    """Keeps what it is told."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -185,7 +185,7 @@ def test_an_export_is_imported_once(kept: str, tmp_path: Path) -> None:
 def test_a_report_is_written_again(kept: str, tmp_path: Path) -> None:
     page = blklab.write_report(1, out=tmp_path / "again/report.html", store=kept)
     assert page == tmp_path / "again/report.html" and "950pro-256gb" in page.read_text()
-    with pytest.raises(InputError, match="--store: goes with a number"):
+    with pytest.raises(InputError, match="--store: only works with a number"):
         blklab.write_report(tmp_path, store=kept)
 
 

@@ -168,7 +168,7 @@ def test_what_was_applied_before_stays_unless_it_is_said_anew(
     assert rule.wanted(rule.place(roots).read_text(), loop, roots) == wanted
 
 
-def test_status_says_what_no_longer_holds_and_who_may_have_done_it(
+def test_status_names_what_no_longer_holds_and_the_likely_cause(
     loop: Queue, roots: Roots, programs: Asked
 ) -> None:
     apply(loop, "bfq:slice_idle=0", roots, programs)
@@ -195,9 +195,7 @@ def test_status_misses_a_rules_file_that_is_gone(
     assert "99-blklab.rules is gone or was changed" in status_lines(now)[-1]
 
 
-def test_a_rules_file_that_somebody_changed_is_left_alone(
-    loop: Queue, roots: Roots, programs: Asked
-) -> None:
+def test_a_changed_rules_file_is_left_alone(loop: Queue, roots: Roots, programs: Asked) -> None:
     apply(loop, "bfq", roots, programs)
     place = rule.place(roots)
     place.write_text(place.read_text() + "# mine\n")
@@ -318,7 +316,7 @@ def test_the_commands_from_apply_to_undo(
     rule.place(roots).write_text("# left\n")
     code, text = run("status")
     assert code == 1
-    assert "is there, but the previous values are not known; remove it" in text
+    assert "exists, but the previous values are not known; remove it" in text
 
 
 def test_udev_itself_sets_it_whenever_the_disk_changes(loop: Queue, tmp_path: Path) -> None:

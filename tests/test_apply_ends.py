@@ -1,4 +1,4 @@
-"""However an apply ends - refused, interrupted, killed - everything is as it was, or can be."""
+"""However an apply ends - refused, interrupted, killed - everything is restored, or can be."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SPEC = "bfq:low_latency=0,slice_idle_us=500"
     ("spec", "message"),
     [
         ("bfq:low_latncy=0", "iosched/low_latncy: the scheduler bfq has no such tunable; did you"),
-        ("mq-deadline:fifo_batch=many", "the kernel does not take many"),
+        ("mq-deadline:fifo_batch=many", "the kernel refuses many"),
         ("mq-deadline:fifo_batch=-5", "set to -5 and read back as 0"),
     ],
 )
@@ -168,7 +168,7 @@ def test_an_interrupted_apply_is_to_be_undone_first(
         apply(loop, "none", roots, programs)
 
 
-def test_a_record_that_somebody_else_wrote_reaches_no_rule(
+def test_a_record_of_another_user_reaches_no_rule(
     loop: Queue, roots: Roots, programs: Asked
 ) -> None:
     apply(loop, "bfq", roots, programs)

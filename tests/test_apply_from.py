@@ -1,4 +1,4 @@
-"""What is applied comes from measurements: a comparison's, a study's, or what the store keeps."""
+"""Settings from measurements: those of a comparison, of a study, or in the store."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ schedulers = ["none@slow"]
 
 @pytest.fixture
 def kept(fake: Path) -> Path:
-    """A comparison that has run, number 1 of the store, and where it wrote."""
+    """A comparison that has run, number 1 of the store, and its directory."""
     assert CliRunner().invoke(app, COMPARE).exit_code == 0
     return fake / "reports/compare"
 
 
 @pytest.fixture
 def studied(fake: Path) -> Path:
-    """A study of which two parts have run, numbers 1 and 2 of the store, and where it wrote."""
+    """A study with two finished parts, numbers 1 and 2 of the store, and its directory."""
     (fake / "mine.toml").write_text(STUDY)
     done = CliRunner().invoke(app, ["run", "mine.toml"])
     assert done.exit_code == 0, done.stderr
@@ -131,11 +131,11 @@ def test_each_wrong_place_is_told(studied: Path, fake: Path) -> None:
         ("77", None, None, "no comparison 77; see: blklab results"),
         ("0", None, None, "no comparison has that number"),
         ("1", None, "none.db", "none.db: no store there yet"),
-        (str(studied), "disk", "x.db", "--store: goes with a number; .*/mine is a path"),
-        ("other.json", None, "x.db", "--store: goes with a number; other.json is a path"),
+        (str(studied), "disk", "x.db", "--store: only works with a number; .*/mine is a path"),
+        ("other.json", None, "x.db", "--store: only works with a number; other.json is a path"),
         ("nothing", None, None, "nothing: No such file"),
         ("other.json", None, None, "other.json: not the results of 'blklab compare'"),
-        ("broken", None, None, "broken/study.json: not a study that 'blklab run' kept"),
+        ("broken", None, None, "broken/study.json: not a study that 'blklab run' wrote"),
     ):
         with pytest.raises(BlklabError, match=message):
             find(text, part, store)
@@ -212,7 +212,7 @@ def test_a_live_result_is_for_the_disks_that_it_was_measured_on(
     assert 'ATTRS{wwid}=="naa.5001", ATTR{queue/scheduler}="mq-deadline"' in done.stdout
     row["value"] = "ata-Another\x1b"
     place.write_text(json.dumps(document))
-    with pytest.raises(InputError, match=r"measured on ata-Another\\x1b, which is not here"):
+    with pytest.raises(InputError, match=r"measured on ata-Another\\x1b, which is missing here"):
         CliRunner().invoke(app, given, catch_exceptions=False)
     document["setup"]["disks"] = [1]
     place.write_text(json.dumps(document))

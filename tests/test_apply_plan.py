@@ -1,4 +1,4 @@
-"""What would be applied: choices, keys, rules, rivals; on made-up machines, nothing is set."""
+"""Plans of apply: choices, keys, rules, rivals; on simulated machines, without setting anything."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def sata(machine: Machine, name: str, number: int, **attributes: str) -> None:
-    """A SCSI disk; its device is the parent that has the names."""
+    """A SCSI disk; its names are in its parent device."""
     bus = _SCSI.format(number)
     machine.disk(name, number=f"8:{16 * number}", bus=bus)
     machine.link(f"sys/devices/{bus}/block/{name}/device", Path("../.."))
@@ -112,7 +112,7 @@ def test_a_disk_that_is_called_otherwise_now_is_not_missing(machine: Machine) ->
 def test_all_of_a_kind_are_set_and_all_are_put_back(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Made-up disks: real ones of a kind are not all the test's."""
+    """Simulated disks: the real ones of a kind do not all belong to the test."""
     monkeypatch.delenv(record.VARIABLE, raising=False)
     for number, name in enumerate(("sda", "sdb")):
         sata(machine, name, number)
@@ -142,7 +142,7 @@ def test_udevs_own_name_for_a_disk_that_the_kernel_has_none_for(machine: Machine
     with pytest.raises(InputError, match="sda does not report its id; use --for kind"):
         planned(machine, "sda", "bfq")
     machine.write("run/udev/data/b8:0", "E:ID_SERIAL=Generic_Flash-0:0")
-    with pytest.raises(InputError, match="no udev rule can tell it"):
+    with pytest.raises(InputError, match="no udev rule can distinguish it"):
         planned(machine, "sda", "bfq")
     machine.write("usr/lib/udev/rules.d/60-persistent-storage.rules", 'IMPORT{builtin}="usb_id"')
     assert planned(machine, "sda", "bfq").entry.key.text == 'ENV{ID_SERIAL}=="Generic_Flash-0:0"'
@@ -280,7 +280,7 @@ def test_a_stacked_device_has_nothing_to_choose(machine: Machine) -> None:
         planned(machine, "dm-0", "bfq")
 
 
-def test_those_who_come_later_and_want_something_else_are_named(machine: Machine) -> None:
+def test_later_rules_and_services_with_other_values_are_named(machine: Machine) -> None:
     sata(machine, "sda", 0, wwid="naa.5000")
     kyber = 'KERNEL=="sd*", ATTR{queue/scheduler}="kyber"'
     machine.write("etc/udev/rules.d/60-early.rules", kyber)

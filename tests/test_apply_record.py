@@ -1,4 +1,4 @@
-"""A record that was tampered with: one line, and nothing is written outside of the disk's queue."""
+"""A manipulated record gives one line, and only the disk's queue is written."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_any_record_is_refused_in_one_line_or_touches_nothing_but_the_queue(
 
 
 def check(entry: AppliedEntry) -> None:
-    """What passes is of the right types."""
+    """Accepted records have the right types."""
     assert isinstance(entry.number, int) and isinstance(entry.done, bool)
     for disk in entry.disks:
         assert isinstance(disk, Before)

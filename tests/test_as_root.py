@@ -1,4 +1,4 @@
-"""What an ordinary user is told to type."""
+"""The commands that an ordinary user is told to type."""
 
 from __future__ import annotations
 

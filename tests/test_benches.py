@@ -1,4 +1,4 @@
-"""Benchmarks fail where something got slower, and only there."""
+"""Benchmarks fail if and only if something became slower."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from tests.test_comparison import Plausible, setup
 
 
 class Clock:
-    """Stands still but for runs."""
+    """A clock that advances only with runs."""
 
     now_s = 0.0
 
@@ -36,7 +36,7 @@ class Clock:
 
 
 class Noisy(Plausible):
-    """Every run takes `run_s`, and comes out as `rate` says for its scheduler."""
+    """Every run takes `run_s`, and has the rate that `rate` gives for its scheduler."""
 
     def __init__(self, clock: Clock, run_s: float, rate: Callable[[str], float]) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Noisy(Plausible):
 def within(
     budget_s: float, rate: Callable[[str], float], run_s: float = 1.0
 ) -> tuple[tuple[Measurement, ...], dict[str, Any]]:
-    """All runs, and how it ended."""
+    """All runs, and the end."""
     clock = Clock()
     repeats = budget.blocks(replace(setup(), host={}))
     rig = Noisy(clock, run_s, rate)
@@ -133,7 +133,7 @@ def test_times_are_as_people_write_them(text: str, seconds: float) -> None:
 @pytest.mark.parametrize("text", ["", "m", "0", "-3m", "ten", "nan", "inf", "5x"])
 def test_what_is_no_time_is_one_line(text: str) -> None:
     with pytest.raises(
-        InputError, match=r"--budget: expected a time as 90s, .*, at most 365d, found"
+        InputError, match=r"--budget: expected a time such as 90s, .*, at most 365d, found"
     ):
         budget.seconds(text)
 
@@ -151,7 +151,7 @@ def test_the_command_says_what_will_show_and_why_it_stopped(fake: Path) -> None:
     runs = kept["setup"]["repeats"] * 4
     shown = CliRunner().invoke(app, ["results", "show", "1"], catch_exceptions=False).stdout
     assert f"1: complete, {runs} of {runs} runs" in shown
-    # It cannot go on, since nobody knows how far.
+    # It cannot be resumed: the number of repeats is not known.
     refused = CliRunner().invoke(app, ["compare", "--resume", "1"])
     assert "comparison 1 cannot be resumed: it had a budget of 30s" in str(refused.exception)
     again = CliRunner().invoke(app, ["report", "reports/compare"], catch_exceptions=False)

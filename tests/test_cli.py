@@ -29,7 +29,7 @@ def run(*arguments: str) -> Result:
 def failing(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str
 ) -> tuple[int, str]:
-    """Exit code and what stands on stderr."""
+    """Exit code and the text on stderr."""
     monkeypatch.setattr(sys, "argv", ["blklab", *arguments])
     with pytest.raises(SystemExit) as left:
         main()
@@ -155,7 +155,7 @@ def test_tunables_and_disk_overrides_reach_the_report(fake: Path) -> None:
         (["compare", "--repeats", "0"], "Invalid value for '--repeats'"),
         (["compair"], "No such command 'compair'"),
         (["disks", "nothing"], "no disk 'nothing'"),
-        (["disks", "--file"], "--file: of which disk? expected a name"),
+        (["disks", "--file"], "--file: expected the name of a disk"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
@@ -376,7 +376,7 @@ def test_ctrl_c_while_the_command_is_loaded_is_one_line_too(tmp_path: Path) -> N
 
 @pytest.mark.skipif(os.getuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv")
 def test_a_home_that_may_not_be_read_hides_nothing_that_ships(tmp_path: Path) -> None:
-    """As root no directory is closed, so root becomes nobody for the command."""
+    """Root can write to every directory, so root becomes the user nobody for the command."""
     home = tmp_path / "home"
     (home / ".local/share/blklab/disks").mkdir(parents=True)
     (home / ".local").chmod(0)
@@ -393,7 +393,7 @@ def test_a_home_that_may_not_be_read_hides_nothing_that_ships(tmp_path: Path) ->
     )
     (home / ".local").chmod(0o755)
     if "Permission denied" in done.stderr and "blklab" not in done.stderr:
-        pytest.skip("nobody may not read this checkout")
+        pytest.skip("the user nobody may not read this checkout")
     assert "wd10ezrx" in done.stdout, done.stderr
 
 
@@ -424,7 +424,7 @@ def test_a_real_place_without_the_rig_for_it_says_which_rig(
     for command in (("compare",), ("fio", "randread")):
         code, text = failing(capfd, monkeypatch, *command, "--disk", str(tmp_path))
         assert code == 2
-        assert text == f"blklab: --disk: {tmp_path} is no model; to measure it: --rig live\n"
+        assert text == f"blklab: --disk: {tmp_path} is not a model; to measure it: --rig live\n"
     # A model keeps its name beside a directory that is called the same.
     (tmp_path / "950pro-256gb").mkdir()
     assert ModelledDisks().find_disk("950pro-256gb").file.name == "950pro-256gb"

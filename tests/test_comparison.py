@@ -86,7 +86,7 @@ def measured(threads: int = 2) -> list[Measurement]:
 
 
 def described() -> SetupData:
-    """The least that a set-up says."""
+    """A minimal set-up."""
     asked = setup()
     text = {"text": "", "summary": ""}
     told = {
@@ -220,7 +220,7 @@ def planned() -> Planned:
     return plan(setup())[0]
 
 
-def test_the_analysis_finds_who_is_faster_and_where_nobody_is() -> None:
+def test_the_analysis_finds_the_faster_scheduler_and_where_none_is() -> None:
     analysis = analyse(measured(), "both")
     for cell in analysis.cells:
         verdict = cell.verdicts["throughput"]
@@ -279,7 +279,7 @@ def test_a_note_is_told_once_with_the_schedulers_that_it_is_about() -> None:
     assert sorted(notes) == sorted([f"{', '.join(schedulers)}: busy", "none: hot"])
 
 
-def test_words_say_who_wins_by_how_much_or_what_would_have_shown() -> None:
+def test_words_name_the_winner_and_its_lead_or_the_minimum_detectable() -> None:
     clear = decide({"a": [150.0, 151.0, 149.0], "b": [100.0, 100.5, 99.0]})
     assert re.fullmatch(
         r"a is 50\.\d % faster than b \(.* % to .* %\)", sentence(clear, "throughput")
@@ -443,7 +443,7 @@ def test_a_device_is_written_to_and_never_replaced() -> None:
 
 
 class Recording:
-    """An executor elsewhere: it is given plain tasks, and tells their ends in its own order."""
+    """A remote executor: it receives plain tasks, and reports their ends in its own order."""
 
     def __init__(self) -> None:
         self.seen: list[Experiment] = []

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md's worked examples, done as they stand there."""
+"""CONTRIBUTING.md's examples, carried out literally."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ TREE = ROOT / "target" / "contributing"
 
 
 def examples(kind: str) -> dict[str, str]:
-    """Blocks of that kind that stand below a file's name, by that name."""
+    """Blocks of that kind below a file's name, by that name."""
     found = re.findall(rf"^\*\*`([^`\n]+)`\*\*\n\n```{kind}\n(.*?)^```$", TEXT, re.M | re.S)
     assert len(found) == TEXT.count(f"```{kind}\n"), f"a block of {kind} without a file's name"
     return dict(found)
 
 
 def commands(section: str) -> list[str]:
-    """What a section says to run."""
+    """The commands of a section."""
     text = TEXT.split(f"\n## {section}\n")[1].split("\n## ")[0]
     return [
         line
@@ -40,7 +40,7 @@ def commands(section: str) -> list[str]:
 
 
 def apply(diff: str, path: Path) -> None:
-    """Change a file as a diff without line numbers says; its surroundings must occur once."""
+    """Apply a diff without line numbers to a file; its context must occur once."""
     lines = diff.splitlines(keepends=True)
     old = "".join(line[1:] for line in lines if line[0] in " -")
     new = "".join(line[1:] for line in lines if line[0] in " +")
@@ -59,11 +59,30 @@ def tree() -> Path:
     shutil.copytree(ROOT / "fuzz", TREE / "fuzz", ignore=shutil.ignore_patterns("target"))
     for name in ("Cargo.toml", "Cargo.lock", "rustfmt.toml"):
         shutil.copy2(ROOT / name, TREE / name)
+    lend_libraries(TREE / "target/debug")
     return TREE
 
 
+def lend_libraries(target: Path) -> None:
+    """A first copy reuses the libraries of other packages that `cargo test` has built."""
+    built = ROOT / "target/debug"
+    if target.exists() or not built.exists():
+        return
+
+    def ours(_: str, names: list[str]) -> set[str]:
+        return {name for name in names if "blklab" in name}
+
+    def ours_or_programs(_: str, names: list[str]) -> set[str]:
+        return ours(_, names) | {name for name in names if not name.startswith("lib")}
+
+    for kind, ignore in {
+        "deps": ours_or_programs, ".fingerprint": ours, "build": ours,
+    }.items():  # fmt: skip
+        shutil.copytree(built / kind, target / kind, copy_function=os.link, ignore=ignore)
+
+
 def cargo(command: str, tree: Path) -> str:
-    """What it prints, in the copy."""
+    """Its output, in the copy."""
     # Not the checkout's own: to Cargo the copy is the same package, and the checkout's next
     # build would take what was built of the copy for its own.
     environment = os.environ | {"CARGO_TARGET_DIR": str(tree / "target")}
@@ -127,7 +146,7 @@ def test_a_disk_is_one_file_that_is_found_by_name_and_gives_its_published_figure
 
 @pytest.fixture
 def workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The example's job file, where workloads are looked up; its directory is current."""
+    """The example's job file, in the directory of workloads, which is the current directory."""
     [(path, text)] = examples("ini").items()
     file = tmp_path / path
     file.parent.mkdir(parents=True)

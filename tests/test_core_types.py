@@ -59,8 +59,8 @@ def test_the_cores_data_are_json_as_data_classes_are() -> None:
     assert document == plain.plain(model)
     assert document["limits"]["queue_depth"] == model.limits.queue_depth == 32
     [rpm] = [row for row in document["parameters"] if row["key"] == "rpm"]
-    assert rpm == {"key": "rpm", "value": "7200", "unit": "1/min", "help": "turns per minute",
-                   "source": "override"}  # fmt: skip
+    assert rpm == {"key": "rpm", "value": "7200", "unit": "1/min", "help": "revolutions per minute",
+                   "source": "override", "range": None}  # fmt: skip
     flash = _core.Disk(_core.disk_files()["optane-900p"], "optane-900p.toml")
     assert (flash.kind, flash.longest_wait_ms) == ("ssd", None)
 
@@ -73,6 +73,8 @@ def test_the_cores_data_are_json_as_data_classes_are() -> None:
         (core.JobSectionDocument, _core.JobSection),
         (setup.DiskData, _core.Disk),
         (setup.ParameterData, _core.Parameter),
+        (setup.ValidationData, _core.Validation),
+        (setup.PublishedData, _core.PublishedFigure),
     ],
 )
 def test_documents_have_the_fields_of_the_cores_data(document: Any, of: Any) -> None:

@@ -1,4 +1,4 @@
-"""Who decides a disk's scheduler: each of them found in its files, and who had the last word."""
+"""What sets a disk's scheduler: each source is found in its files, and the last one wins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def decided(machine: Machine, name: str = "sda") -> Decision:
 
 
 def found(machine: Machine) -> list[tuple[str, str, str | None, bool]]:
-    """By whom, what, which value, how sure."""
+    """Source, attribute, value, certainty."""
     return [(one.by, one.attribute, one.value, one.sure) for one in decided(machine).influences]
 
 
@@ -36,7 +36,7 @@ def place(machine: Machine, path: str) -> str:
     return str(machine.top / path)
 
 
-def test_nobody_but_the_kernel(machine: Machine) -> None:
+def test_only_the_kernel_decides(machine: Machine) -> None:
     machine.disk("sda", files=_ONE_QUEUE)
     assert decided(machine).text == "kernel default"
 

@@ -1,4 +1,4 @@
-"""One disk's queue: found by any of its names, read, set and read back, each mistake told."""
+"""One disk's queue: found by any of its names, read, set and read back, with each error."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ def test_a_disk_that_vanished_is_told(machine: Machine) -> None:
     ("number", "kind", "message"),
     [
         (errno.ENODEV, GoneError, "the disk is gone"),
-        (errno.EINVAL, RefusedError, "the kernel does not take 32: Invalid argument"),
-        (errno.EBUSY, RefusedError, "the kernel does not take 32: Device or resource busy"),
+        (errno.EINVAL, RefusedError, "the kernel refuses 32: Invalid argument"),
+        (errno.EBUSY, RefusedError, "the kernel refuses 32: Device or resource busy"),
         (errno.EROFS, DeniedError, "mounted read-only, as in a container"),
         (errno.EACCES, DeniedError, "not permitted; type: sudo sh -c 'echo 32 > /.*/nr_requests'"),
     ],
@@ -177,9 +177,9 @@ def test_setting_a_limit_leaves_the_read_ahead_as_it_was(loop: Queue, attribute:
 
 def test_the_kernel_refuses_and_clips_and_both_are_told(loop: Queue) -> None:
     loop.write("scheduler", "mq-deadline")
-    with pytest.raises(RefusedError, match="does not take cfq: Invalid argument; it has none, "):
+    with pytest.raises(RefusedError, match="refuses cfq: Invalid argument; it has none, "):
         loop.write("scheduler", "cfq")
-    with pytest.raises(RefusedError, match="iosched/fifo_batch: the kernel does not take many"):
+    with pytest.raises(RefusedError, match="iosched/fifo_batch: the kernel refuses many"):
         loop.write("iosched/fifo_batch", "many")
     with pytest.raises(DifferentError, match="set to -5 and read back as 0"):
         loop.write("iosched/fifo_batch", "-5")

@@ -1,4 +1,4 @@
-"""Block devices: what they say of themselves, what they are stacked on, and the command."""
+"""Block devices: their identities, their stacking, and the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""README.md, its picture, the pages and the examples: what they say is what happens.
+"""README.md, its picture, the pages and the examples agree with the program.
 
 The pages themselves are built, and their examples run, by ``make docs``.
 """

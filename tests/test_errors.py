@@ -1,4 +1,4 @@
-"""Errors as values: what the core refuses has fields, and one line is made of them."""
+"""Errors as values: the core's errors have fields, which form one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``blklab explain``: the timeline is whole and true, in every form that it is shown in."""
+"""``blklab explain``: the timeline is complete and correct, in every output format."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_name_cannot_move_the_cursor_of_a_terminal() -> None:
     assert list(found.rows.values())[:2] == ["re\ufffd[2Jader\ufffd.0", "re\ufffd[2Jader\ufffd.1"]
 
 
-def test_among_many_processes_only_those_have_a_row_to_whom_something_happens() -> None:
+def test_among_many_processes_only_those_with_events_have_a_row() -> None:
     job = "[a]\nrw=randread\ndirect=1\nsize=1m\nnumjobs=100\n[late]\nstartdelay=9\nsize=1m\n"
     assert "late" not in timeline("mq-deadline", job=job, at_ms=(0, 50)).rows.values()
     few = job.replace("numjobs=100", "numjobs=2")
@@ -272,7 +272,7 @@ def test_a_browser_draws_the_timeline_without_an_error(
 EXPLAIN = ("explain", "readers-vs-writer", "--disk", DISK)
 
 
-def test_the_command_prints_a_head_the_moments_and_who_got_what() -> None:
+def test_the_command_prints_a_head_the_moments_and_each_process() -> None:
     done = run(*EXPLAIN, "--scheduler", "mq-deadline", "--from", "4s", "--until", "4.3s")
     assert done.exit_code == 0
     assert "readers-vs-writer on wd10ezrx:ncq=false under mq-deadline: 4s to" in done.stdout
@@ -293,7 +293,7 @@ def test_the_command_writes_page_and_trace(tmp_path: Path) -> None:
     assert Packets.FromString(pftrace.read_bytes()).packet
 
 
-def test_who_decides_nothing_is_said() -> None:
+def test_a_rig_without_decisions_is_noted() -> None:
     done = run(*EXPLAIN, "--until", "100ms")
     assert done.stderr == ("blklab: none records no decisions: only the requests are shown\n")
 

@@ -1,4 +1,4 @@
-"""Whatever a results file may hold can be judged, shown, kept as JSON and drawn."""
+"""Any valid results file can be judged, shown, stored as JSON and drawn."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_figures_of_a_picture_have_four_digits_however_small() -> None:
     assert number_text(5e-324) == "0"
 
 
-def test_a_time_in_which_nobody_is_served_is_shared_in_no_way() -> None:
+def test_a_time_without_service_has_no_shares() -> None:
     # Both have had their bytes before the second began; the kernel writes until the first ends.
     served = Service(
         ("a", "b"), (0, 100), (50, 60, 150, 160, 170), (0, 1, -1, 0, 1), (8, 8, 8, 0, 0)

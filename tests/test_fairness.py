@@ -1,4 +1,4 @@
-"""Who got what: jobs of a run told apart, and how evenly the disk was shared."""
+"""The service of each job of a run, and how evenly they shared the disk."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_turns_in_proportion_to_weights_are_fair_but_for_one_round() -> None:
     assert how.ends_apart == pytest.approx(32 / 29)
 
 
-def test_equal_turns_are_unfair_to_whoever_has_the_double_weight() -> None:
+def test_equal_turns_are_unfair_to_the_process_with_the_double_weight() -> None:
     served = _service([(0, 1), (1, 1), (2, 1)] * 8, ("a", "b", "c"))
     how = fairness(served, {"c": 2.0})
     assert how is not None
@@ -51,7 +51,7 @@ def test_equal_turns_are_unfair_to_whoever_has_the_double_weight() -> None:
     assert how.lag_bytes == 4 * _MIB
 
 
-def test_nobody_is_behind_before_all_have_begun_or_after_one_has_ended() -> None:
+def test_no_process_is_behind_before_all_have_begun_or_after_one_has_ended() -> None:
     late = _service([(0, 10), (1, 5), (0, 5), (1, 50)], ("a", "b"))
     late = Service(late.names, (0, 10), late.end_ns, late.process, late.bytes)
     how = fairness(late, {})
@@ -59,7 +59,7 @@ def test_nobody_is_behind_before_all_have_begun_or_after_one_has_ended() -> None
     assert (how.jain, how.lag_bytes) == (1.0, 2.5 * _MIB)
 
 
-def test_one_who_is_never_served_leaves_nothing_to_say() -> None:
+def test_without_any_service_of_a_process_fairness_is_unknown() -> None:
     assert fairness(_service([(0, 1)], ("a", "b")), {}) is None
 
 

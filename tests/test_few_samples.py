@@ -154,7 +154,7 @@ def test_nothing_is_applied_that_few_samples_recommend(runs: list[Measurement]) 
 
 
 def test_a_budget_is_not_spent_on_what_repeats_cannot_tell(runs: list[Measurement]) -> None:
-    assert _why_enough(of(runs, 8), "latency") == "more repeats would tell no more"
+    assert _why_enough(of(runs, 8), "latency") == "more repeats would not change the answer"
 
 
 # Throughput: one I/O more or less
@@ -219,7 +219,7 @@ def test_a_claim_about_a_percentile_of_few_is_not_known(
     [
         ('kind = "order"', 112.5, "not known", "differ by no more than one I/O of a run, 12.5 %"),
         ('kind = "order"', 120, "reproduced", "none is ahead of kyber by 20.0 %"),
-        ('kind = "no-difference"', 101, "not known", "may be 12.5 % apart; a longer runtime tells"),
+        ('kind = "no-difference"', 101, "not known", "12.5 % apart; a longer runtime decides"),
         ('kind = "no-difference"\ntolerance_percent = 13', 101, "reproduced", "at most 12.5 %"),
         ('kind = "ratio"\nvalue = 1\ntolerance_percent = 9', 101, "not known",
          "one I/O of a run is 12.5 % of the figure, more than the tolerance"),

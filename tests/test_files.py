@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: `blklab.base.files`, whatever ends the process."""
+"""Files are complete or missing, however the process ends: `blklab.base.files`."""
 
 from __future__ import annotations
 

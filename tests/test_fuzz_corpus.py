@@ -1,4 +1,4 @@
-"""What the fuzzer has kept is asked again in every run, Rust's part by `cargo test`; see docs."""
+"""Every run tries the fuzzer's stored inputs again, Rust's part by `cargo test`; see docs."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_name_that_is_longer_than_a_files_is_refused_in_one_line() -> None:
 @pytest.mark.parametrize(
     "record", ["{}", "0", '{"version": 7}', '{"patches": 1}', "\x00", "[" * 100_000]
 )
-def test_a_kernel_whose_record_is_none_is_no_kernel(
+def test_a_kernel_without_a_valid_record_is_not_a_kernel(
     record: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BLKLAB_CACHE", str(tmp_path))
@@ -114,7 +114,7 @@ def test_a_kernel_whose_record_is_none_is_no_kernel(
     assert cache.kernels() == []
 
 
-def test_a_file_whose_name_no_file_can_have_is_not_there() -> None:
+def test_a_file_with_an_impossible_name_does_not_exist() -> None:
     place = Path("/sys/a\0b")
     assert (reading.value(place), reading.lines(place), reading.script(place)) == ("", [], [])
     assert (reading.names(place), reading.link_name(place), reading.end_name(place)) == ([], "", "")
@@ -135,7 +135,7 @@ def test_a_profile_or_a_rule_that_names_too_long_a_file_names_none(tmp_path: Pat
         assert judge.effects(disk.disk, "add", machine.roots) == []
 
 
-def test_a_device_whose_name_leads_nowhere_is_mounted_from_none(tmp_path: Path) -> None:
+def test_a_device_with_a_dangling_name_is_mounted_from_none(tmp_path: Path) -> None:
     roots = Roots.under(tmp_path)
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/round").symlink_to("round")

@@ -1,4 +1,4 @@
-"""The simulator says what it has always said; the whole of it: ``make golden``."""
+"""The simulator's results are unchanged; all cases: ``make golden``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_every_case_is_kept_and_nothing_else() -> None:
     ],
 )
 def test_another_run_has_another_hash(changed: dict[str, object]) -> None:
-    """So a hash depends on what the run measured, and a change of it is found."""
+    """A hash depends on the measurements, so a change is detected."""
     case = golden.Case("wd10ezrx", "random:3", "mq-deadline")
     assert golden.hashed(dataclasses.replace(case, **changed)) != golden.hashed(case)  # type: ignore[arg-type]
     assert golden.hashed(case) == golden.hashed(case)

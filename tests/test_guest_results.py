@@ -1,5 +1,5 @@
-"""What a hostile guest leaves is not believed: links are not followed, sizes have bounds, and what
-is not a result is refused in one line."""
+"""A hostile guest's output is not trusted: links are not followed, sizes have bounds, and invalid
+results are refused in one line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def leaves(place: Path, script: str, result: dict[str, Any] | None = None, **more: Any) -> bytes:
-    """What is printed of a program whose guest leaves that result and runs the script."""
+    """The output for a program in a guest that leaves that result and runs the script."""
     lines = ["os.chdir('/run/blklab/run')", "write('program.stderr', '')"]
     if result is not None:
         lines.append(f"write('result.json', {json.dumps(result)!r})")
@@ -189,7 +189,7 @@ BULK = [1, 2, 3, 4]
 def of_job(
     place: Path, scalars: Any, bulk: list[int], disk: str = "su800-128gb"
 ) -> blklab.domain.result.Result:
-    """The result of a job whose guest leaves these."""
+    """The result of a job in a guest that leaves these files."""
     result = GOOD | {"program": None, "trace": None}
     script = f"""
 os.chdir('/run/blklab/run')

@@ -1,4 +1,4 @@
-"""What a guest is given to see of this machine."""
+"""The guest's view of this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home directory, which is current."""
+    """A home directory, as the current directory."""
     made = tmp_path / "homes/me"
     made.mkdir(parents=True)
     made.chmod(0o755)
@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory in it, which is current."""
+    """A directory in it, as the current directory."""
     made = home / "project"
     made.mkdir()
     made.chmod(0o755)
@@ -139,7 +139,7 @@ def test_what_a_guests_own_directories_hide_is_mounted_again(tmp_path: Path) -> 
 
 @pytest.fixture
 def closed() -> Iterator[Path]:
-    """A directory that is root's alone, which is current."""
+    """A directory only for root, as the current directory."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     here = Path.cwd()

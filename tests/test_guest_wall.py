@@ -1,5 +1,5 @@
-"""The wall around a guest, tried by hostile kernels: programs that do on this machine what a
-patched kernel could do, with the rights of a guest's process."""
+"""The barrier around a guest against hostile kernels: programs that act like a patched kernel on
+this machine, with the rights of a guest's process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ with boot(image, ["/init"], {}, View(shared=(shared,)), timeout_s=60) as guest:
     guest.wait()
     sys.stdout.write(guest.run.read("found", 1 << 20).decode())
 """
-"""Run by users who may not read where Python's packages are; booting needs none."""
+"""Run by users without access to Python's packages; booting needs none."""
 
 _KEPT = """
 with open("/run/blklab/run/found", "w") as file:
@@ -48,7 +48,7 @@ Hostile = Callable[[str], dict[str, str]]
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A directory that everybody may read."""
+    """A directory that every user may read."""
     with tempfile.TemporaryDirectory(prefix="blklab-test-") as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -65,7 +65,7 @@ def shared(place: Path) -> Path:
 
 @pytest.fixture(params=["by this user", "by one without rights"])
 def run(request: pytest.FixtureRequest, place: Path, shared: Path) -> Hostile:
-    """Runs a hostile kernel as a guest: what it found."""
+    """Runs a hostile kernel as a guest; returns its findings."""
     words = [sys.executable]
     if request.param == "by one without rights":
         if os.geteuid() != 0:
@@ -352,7 +352,7 @@ def test_what_a_guest_says_at_its_end_is_fit_for_a_terminal(place: Path) -> None
 
 @pytest.fixture
 def found_anew() -> Iterator[None]:
-    """The wall is looked for in this test, and again after it."""
+    """The barrier is detected again in this test, and after it."""
     wall._found.cache_clear()
     yield
     wall._found.cache_clear()
@@ -401,7 +401,7 @@ def test_an_interrupt_while_the_view_is_made_leaves_nothing(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @needs_wall
-def test_a_kernel_that_nobody_may_not_read_is_told_to_root(place: Path) -> None:
+def test_root_is_told_if_the_user_nobody_may_not_read_a_kernel(place: Path) -> None:
     image = hostile_kernel.image(place, "")
     image.chmod(0o700)
     with pytest.raises(RunError, match=f"which may not read {image}: chmod a[+]rX {image}"):

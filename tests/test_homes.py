@@ -1,4 +1,4 @@
-"""Where the user's own files are; what is said where there is no home directory."""
+"""The places of the user's own files; the errors without a home directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a user hands over, the answer is a result or one line: never a panic, never a hang."""
+"""Any input of a user gives a result or one line: never a panic, never a hang."""
 
 from __future__ import annotations
 

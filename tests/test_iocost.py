@@ -1,4 +1,4 @@
-"""Figures of io.cost: read, made into a disk, and measured on one."""
+"""Figures of io.cost: parsed, made into a disk, and measured on one."""
 
 from __future__ import annotations
 

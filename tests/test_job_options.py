@@ -1,4 +1,5 @@
-"""Job options do in a run what fio's manual says: a test for each, on the simulated result."""
+"""Job options have the effect described in fio's manual: a test for each, on the simulated
+result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of one's own in the kernel: how they get there, and a scheduler that is one."""
+"""The user's own files in the kernel, such as a scheduler."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def measured(spec: str) -> tuple[Result, float, int]:
 
 
 def test_a_new_scheduler_shows_in_what_is_measured(sstf: str) -> None:
-    """Nearest first is fast and forgets; max_wait=0 is first come, first served."""
+    """Nearest first is fast and starves requests; max_wait=0 is first come, first served."""
 
     def seek(made: Result) -> float:
         return float(np.abs(np.diff(made.detail.sector)).mean())

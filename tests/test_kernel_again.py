@@ -1,4 +1,4 @@
-"""The same guest does the same again: whatever the load, to the nanosecond and to the byte.
+"""The same guest repeats exactly, whatever the machine's load: to the nanosecond and to the byte.
 
 Two boots draw no other random numbers, read no other clock, and know nothing of the host's load.
 """
@@ -72,16 +72,16 @@ def test_a_run_beside_others_on_one_cpu_is_the_same_as_alone_on_two(
 ) -> None:
     job = "[a]\nrw=randrw\nbs=4k\ndirect=1\nsize=1g\nruntime=2\ntime_based\nnumjobs=3\n"
     (alone,) = _again(kernel, job, "bfq", driver, boots=1)
-    everyone = len(os.sched_getaffinity(0))
+    every_cpu = len(os.sched_getaffinity(0))
     others: list[Result] = []
     pool.run_all(
         lambda _: _again(kernel, job, "bfq", driver, boots=1)[0],
-        range(everyone),
-        everyone,
+        range(every_cpu),
+        every_cpu,
         others.append,
         lambda: None,
     )
-    assert alone.disk.read_ios > 100 and len(others) == everyone
+    assert alone.disk.read_ios > 100 and len(others) == every_cpu
     for other in others:
         _assert_same(alone, other)
 
@@ -105,7 +105,7 @@ def test_a_copy_that_starves_the_guest_of_memory_is_the_same_again(kernel: str) 
         _assert_same(first, other)
 
 
-def test_who_waits_for_a_tag_under_bfq_is_the_same_again(kernel: str) -> None:
+def test_the_same_process_waits_for_a_tag_under_bfq_again(kernel: str) -> None:
     # Linux begins its search for a free tag at a random one, and a process with more than its
     # share may have only some of the few.
     job = "[a]\nrw=randwrite\nbs=64k\ndirect=1\nsize=4g\nruntime=4\ntime_based\n"
@@ -117,7 +117,7 @@ def test_who_waits_for_a_tag_under_bfq_is_the_same_again(kernel: str) -> None:
 
 
 def _traced(kernel: str, command: str, to: Path, **different: object) -> tuple[str, bytes]:
-    """What the command has printed, and the block layer's trace."""
+    """The command's output, and the block layer's trace."""
     task = program.Program(
         ["sh", "-c", command],
         specs.disk("wd10ezrx:ncq=off"),

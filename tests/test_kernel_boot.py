@@ -1,4 +1,4 @@
-"""Guests of the real kernel: what is in it, how they end, and that nothing of them stays."""
+"""Guests of the real kernel: their contents, their ends, and no leftovers."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ guest.wait()
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_guest_dies_with_whoever_started_it_and_leaves_nothing(
+def test_a_guest_dies_with_the_process_that_started_it_and_leaves_nothing(
     linux: Path, place: Path, how: signal.Signals
 ) -> None:
     program = init(place, "sleep 1000")
@@ -216,7 +216,7 @@ def test_a_guest_dies_with_whoever_started_it_and_leaves_nothing(
     _until_gone(program)
 
 
-def test_a_guest_that_nobody_waits_for_any_more_dies_before_it_has_begun(tmp_path: Path) -> None:
+def test_a_guest_without_its_parent_dies_before_it_has_begun(tmp_path: Path) -> None:
     for _ in range(20):
         entry = [os.open(os.devnull, os.O_RDWR) for _ in range(4)]
         to, *shared = map(str, entry)
@@ -246,7 +246,7 @@ def test_two_guests_run_side_by_side(linux: Path, place: Path) -> None:
 
 
 def _cpus_of(name: str, program: Path) -> set[str]:
-    """Where the host may run the processes of that name of the guest with this init."""
+    """The CPUs for the processes of that name of the guest with this init."""
     told = subprocess.run(
         ["pgrep", "--full", "--", f"--ro-bind {program} "], capture_output=True, text=True,
         check=False,
@@ -259,7 +259,7 @@ def _cpus_of(name: str, program: Path) -> set[str]:
 def test_processes_have_a_cpu_of_their_own_unless_guests_are_side_by_side(
     linux: Path, place: Path
 ) -> None:
-    everyone = len(os.sched_getaffinity(0))
+    every_cpu = len(os.sched_getaffinity(0))
 
     def cpus(number: int) -> tuple[set[str], set[str]]:
         (place / str(number)).mkdir()
@@ -268,12 +268,12 @@ def test_processes_have_a_cpu_of_their_own_unless_guests_are_side_by_side(
             _until_there(guest, "ready")
             return _cpus_of("linux", program), _cpus_of("uml-userspace", program)
 
-    kernels, processes = cpus(everyone)
+    kernels, processes = cpus(every_cpu)
     assert (len(kernels), len(processes)) == (1, 1)
     assert kernels != processes
     found: list[tuple[set[str], set[str]]] = []
-    pool.run_all(cpus, range(everyone), everyone, found.append, lambda: None)
-    assert len(found) == everyone
+    pool.run_all(cpus, range(every_cpu), every_cpu, found.append, lambda: None)
+    assert len(found) == every_cpu
     for kernels, processes in found:
         assert kernels == processes
 
@@ -347,7 +347,7 @@ def test_a_command_line_that_cannot_be_written_down_is_refused(place: Path) -> N
 
 @contextlib.contextmanager
 def shell(linux: Path, *arguments: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """A shell in a guest and the terminal before it, which is afterwards as it was."""
+    """A shell in a guest and its terminal, which is restored afterwards."""
     ours, theirs = pty.openpty()
     before = termios.tcgetattr(theirs)
     process = subprocess.Popen(
@@ -399,7 +399,7 @@ def test_a_shell_with_a_disk_has_it_as_it_was_asked_for(linux: Path) -> None:
         assert process.wait(60) == 0
 
 
-def test_a_shell_whose_disk_cannot_be_as_asked_for_says_why_and_ends(linux: Path) -> None:
+def test_a_shell_without_the_requested_disk_prints_why_and_ends(linux: Path) -> None:
     with shell(linux, "--disk", "wd10ezrx", "--scheduler", "noop") as (terminal, process):
         text = _read_until(terminal, "queue/scheduler: noop was refused: Invalid argument\n")
         assert "blklab: in the guest: /sys/block/ublkb0/" in text and "# " not in text

@@ -1,4 +1,4 @@
-"""Builds: what is compiled again, which build waits for which, and what is left after a failure."""
+"""Builds: recompiled files, waiting builds, and the state after a failure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def linux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory of one's own, and an empty cache."""
+    """The user's own directory, and an empty cache."""
     monkeypatch.setenv("BLKLAB_CACHE", str(tmp_path / "cache"))
     return fake_linux.write_tree(tmp_path / "linux")
 
@@ -70,6 +70,8 @@ def test_what_a_source_lacks_that_our_patches_do_not_fit_is_told(ball: str) -> N
         "clock.patch does not fit this source: a guest reads its clock in 256 ns steps",
         "seed.patch does not fit this source: a guest has other random numbers at each boot",
         "own-cpu.patch does not fit this source: a guest is slower, on one CPU",
+        "disk.patch does not fit this source: a guest's disk can only be ublk, "
+        "neither SATA, SAS nor NVMe",
     ]
 
 
@@ -317,7 +319,7 @@ def test_list_and_remove(ball: str, tmp_path: Path) -> None:
     assert "MB removed" in run("kernel", "remove", "--sources").stdout
     assert {path.suffix for path in (cache.root() / "sources").iterdir()} <= {".lock"}
     assert not list((cache.root() / "trees").glob("[!.]*"))
-    # Its image does not hang on the sources.
+    # Its image does not depend on the sources.
     assert cache.find("mine").image.is_file()
 
 

@@ -1,4 +1,4 @@
-"""The kernel rig: the simulator's I/O through Linux itself, and any program before a disk."""
+"""The kernel rig: the simulator's I/O through Linux itself, and any program on a disk."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def place(kernel: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def measured(result: Result) -> dict[str, Any]:
-    """What a process saw, exactly."""
+    """A process's exact figures."""
     read = result.jobs[0].read
     return {
         "ios": read.ios,
@@ -126,9 +126,10 @@ def test_with_the_same_host_the_same_question_has_the_same_answer(place: Path, k
 def test_a_guest_has_a_value_of_everything_that_cannot_be_set_there() -> None:
     assert specs.GUEST.keys() == core.check_host({}).keys() - host_that_counts()
     assert specs.host([" guest ,memory_kb=65536"]) == {**specs.GUEST, "memory_kb": 65536}
+    assert specs.host(["guest-scsi"]) == {**specs.GUEST, "budget": 1}
     with pytest.raises(InputError, match="--host: 'hz' is given twice"):
         specs.host(["guest", "hz=250"])
-    with pytest.raises(InputError, match="expected name=number or guest, found 'gest'"):
+    with pytest.raises(InputError, match="expected name=number, guest or guest-scsi, found 'gest'"):
         specs.host(["gest"])
 
 
@@ -284,7 +285,7 @@ def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:
     tunables = {row["name"]: row for row in setup["schedulers"][1]["tunables"]}
     assert (tunables["low_latency"]["value"], tunables["low_latency"]["changed"]) == (0, True)
     assert not tunables["slice_idle"]["changed"]
-    assert "driver native, clock inf-cpu" in (place / "out/report.html").read_text()
+    assert "driver native, disk ublk, clock inf-cpu" in (place / "out/report.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -515,7 +516,7 @@ def test_a_file_system_keeps_what_is_written_in_the_disks_file(place: Path, kern
     ("arguments", "message"),
     [
         (["--mkfs=ext5", "--", "ls"], "--mkfs: no 'ext5'; did you mean 'ext4'?"),
-        (["--mkfs=ext4", "--data=none", "--", "ls"], "--data none: what is written is forgotten"),
+        (["--mkfs=ext4", "--data=none", "--", "ls"], "--data none: written data are discarded"),
         (["--mkfs=ext4", "--mount=here", "--", "ls"], "--mount: 'here' is not absolute"),
         (
             ["--mkfs=xfs", "--", "ls"],

@@ -1,4 +1,4 @@
-"""Where a kernel's source comes from, and what is done if it does not come whole."""
+"""The origin of a kernel's source, and incomplete downloads."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_an_index_with_another_hash_is_refused(debian: fake_linux.Mirror) -> Non
 
 
 @pytest.mark.skipif(shutil.which("gpgv") is None, reason="gpgv is not installed")
-def test_a_release_that_nobody_signed_is_refused_where_a_keyring_is(
+def test_an_unsigned_release_is_refused_where_a_keyring_is(
     debian: fake_linux.Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert not mirror.newest("7.3").signed
@@ -159,7 +159,7 @@ def test_a_tarball_that_is_none_or_holds_no_linux_is_refused_and_leaves_nothing(
 def test_a_source_that_is_nothing_is_refused(debian: fake_linux.Mirror, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no directory, no tarball, and no version"):
         source.find("nowhere/linux", Steps())
-    with pytest.raises(InputError, match="no Linux source"):
+    with pytest.raises(InputError, match="not a Linux source"):
         source.find(str(tmp_path), Steps())
     (tmp_path / "a.zip").write_text("")
     with pytest.raises(InputError, match="not a tarball"):

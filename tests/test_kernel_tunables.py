@@ -1,4 +1,4 @@
-"""What a real kernel makes of tunables: ticks, one that changes another, and refusals."""
+"""A real kernel's treatment of tunables: ticks, one that changes another, and refusals."""
 
 from __future__ import annotations
 

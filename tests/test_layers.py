@@ -1,4 +1,4 @@
-"""The layers of the package: as CONTRIBUTING.md draws them, and that a wrong import is found."""
+"""The layers of the package match CONTRIBUTING.md, and a wrong import is detected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def rows() -> list[list[str]]:
-    """What the first column of the map names, row by row."""
+    """The names in the first column of the map, row by row."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     table = text.split("| `python/blklab/` |")[1].split("\n\n")[0]
     return [re.findall(r"`([^`]+)`", row.split("|")[1]) for row in table.splitlines()[2:]]
@@ -47,7 +47,7 @@ def test_the_map_has_the_order_that_is_checked() -> None:
 
 
 def check(tree: Path) -> subprocess.CompletedProcess[str]:
-    """What `make check` runs, on a copy of the package."""
+    """The check of `make check`, on a copy of the package."""
     return subprocess.run(
         [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--no-logo"],
         cwd=tree,

@@ -1,4 +1,4 @@
-"""Every count that can be asked for has a maximum, which one line says before anything is built."""
+"""Every count has a maximum; a larger one gives one line before any work."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A job file that is accepted for a real disk touches nothing but its own test files: real fio is
-run on hostile ones, under a tracer."""
+"""An accepted job file changes only its own test files on a real disk: real fio runs hostile ones,
+under a tracer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 
 _MIB = 1 << 20
 VARIABLE = "BLKLAB_HOSTILE_JOBS"
-"""How many job files are drawn, beside those that are known: `make soak` has more."""
+"""The number of drawn job files, besides the known ones: `make soak` has more."""
 _DRAWN = int(os.environ.get(VARIABLE, "25"))
 _SEED = int(os.environ.get("BLKLAB_HOSTILE_SEED", "1"))
 _SECONDS_EACH = 30
@@ -69,7 +69,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def test_the_tracer_sees_what_a_program_does_to_files(place: Place) -> None:
-    """The witness itself: each kind of harm is seen where a program does it."""
+    """The tracer itself: it sees each kind of harm that a program does."""
     victim = place.victims.directory / "victim"
     script = (
         f"import os, socket\nos.chdir({str(place.victims.directory)!r})\n"
@@ -112,7 +112,7 @@ def test_no_options_of_fios_lead_out(place: Place) -> None:
 
 
 def check(place: Place, cases: list[Case]) -> list[str]:
-    """Run them all; what is touched outside fails, with the job file that did it."""
+    """Run them all; a change outside fails, with its job file."""
     plan, output = place.own / "cases.json", place.own / "trace"
     plan.write_text(json.dumps([dataclasses.asdict(case) for case in cases]))
     before = place.victims.state()
@@ -143,7 +143,7 @@ def check(place: Place, cases: list[Case]) -> list[str]:
 
 
 def _outside(output: Path, place: Place) -> Iterator[tuple[int, file_calls.Call]]:
-    """Each call that has no business there, with the number of the case."""
+    """Each forbidden call, with the number of the case."""
     number = -1
     for call in file_calls.calls(output):
         if call.what == "mark" and call.target.startswith(confined_helper.MARK):

@@ -1,4 +1,4 @@
-"""Where I/O goes, and what is never written to unless it is told so by its full id."""
+"""The targets of I/O, and devices that are never written to without their full id."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_what_holds_something_known_is_written_to_only_under_its_full_id(
 
 
 def refused(name: str) -> str:
-    """Why, whatever is said about it: its full id too."""
+    """The reason, for any option, even with its full id."""
     said = set()
     for allowed in (False, True):
         for overwrite in (None, danger.full_id(name), "wrong"):
@@ -101,7 +101,7 @@ def refused(name: str) -> str:
             said.add(str(why.value))
     [line] = said
     assert line.endswith(
-        ". The job writes, and nothing was written; what is in use is never written to"
+        ". The job writes, and nothing was written; a device in use is never written to"
     )
     return line.removeprefix(f"/dev/{name}: ").partition(". The job writes")[0]
 
@@ -286,7 +286,7 @@ def test_a_directory_is_resolved_to_the_disks_below_all_layers(tmp_path: Path) -
     )
     assert target.find(str(here), machine.roots).disks == ("sda", "sdb")
     machine.write("proc/self/mountinfo", f"2 1 0:99 / {here} rw - nfs4 server:/export rw")
-    with pytest.raises(InputError, match=r"lies on nfs4 \(server:/export\), with no disk"):
+    with pytest.raises(InputError, match=r"is on nfs4 \(server:/export\), with no disk"):
         target.find(str(here), machine.roots)
 
 

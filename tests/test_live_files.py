@@ -1,4 +1,4 @@
-"""Test files on a real disk go with the run that laid them out, whatever ended it."""
+"""Test files on a real disk are removed with their run, however it ends."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_another_directory_of_the_same_name_is_not_emptied(
     assert (place / "0").read_text() == "keep"
 
 
-def test_programs_that_go_by_paths_run_only_where_nobody_else_can_swap_one(
+def test_programs_that_use_paths_run_only_where_no_other_user_can_replace_one(
     tmp_path: Path, journal: Journal, signals: Signals
 ) -> None:
     if os.geteuid() != 0:
@@ -199,8 +199,8 @@ def test_programs_that_go_by_paths_run_only_where_nobody_else_can_swap_one(
     own = tmp_path / "own"
     own.mkdir()
     for owner, mode, why in (
-        (65534, 0o755, "user nobody may change what is in"),
-        (0, 0o777, "other users may change what is in"),
+        (65534, 0o755, "user nobody may change the contents of"),
+        (0, 0o777, "other users may change the contents of"),
         (0, 0o1777, ""),
         (0, 0o755, ""),
     ):

@@ -1,4 +1,4 @@
-"""The CPUs' frequency during a run, on a made-up /sys."""
+"""The CPUs' frequency during a run, on a simulated /sys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks are as they were before, whatever happened to the process that set them."""
+"""Disks are restored, whatever happens to the process that set them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tests import live_helper, loop_device
 from tests.fake_sysfs import Machine
 
 KILLS = int(os.environ.get("BLKLAB_TEST_KILLS", "100"))
-"""How often a process is killed at a random moment."""
+"""The number of kills of a process at a random moment."""
 SIGNALS = int(os.environ.get("BLKLAB_TEST_SIGNALS", "1"))
-"""How often it is sent each other signal."""
+"""The number of each other signal."""
 
 _CUSTOM = {
     "scheduler": "mq-deadline",
@@ -55,7 +55,7 @@ def loop(tmp_path: Path) -> Iterator[Queue]:
 
 @contextlib.contextmanager
 def helper(journal: Journal, *disks: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that sets and puts back without end; it has begun. It ends with the test."""
+    """A running process that sets and restores in an endless loop. It ends with the test."""
     process = subprocess.Popen(
         # Under nohup it would ignore SIGHUP, from the background of a shell SIGQUIT.
         ["env", "--default-signal", sys.executable, "-m", "tests.live_helper", *disks],
@@ -158,11 +158,13 @@ def test_a_scheduler_that_cannot_be_set_is_one_line_and_all_is_put_back(
         borrowing([loop], journal, signals, []) as borrowed,
     ):
         borrowed.use("cfq", {})
-    assert "the kernel does not take cfq" in str(refused.value)
+    assert "the kernel refuses cfq" in str(refused.value)
     assert loop.settings() == before
 
 
-def test_somebody_else_at_it_is_noticed(loop: Queue, journal: Journal, signals: Signals) -> None:
+def test_a_change_by_another_program_is_noticed(
+    loop: Queue, journal: Journal, signals: Signals
+) -> None:
     with borrowing([loop], journal, signals, []) as borrowed:
         borrowed.use("kyber", {})
         set_to = {loop.name: loop.settings()}
@@ -193,7 +195,7 @@ def test_the_next_borrower_puts_back_what_a_killed_one_left(
     with borrowing([loop], journal, signals, told) as borrowed:
         assert borrowed.before[loop.name] == before
     assert loop.settings() == before
-    assert "put back to mq-deadline" in told[0]
+    assert "restored to mq-deadline" in told[0]
 
 
 @pytest.mark.parametrize("number", sorted(ENDING - {signal.SIGPIPE, signal.SIGXFSZ}))
@@ -256,13 +258,13 @@ def test_a_disk_that_goes_meanwhile_is_one_line_and_one_that_comes_is_left_alone
         (disk / "queue").rename(tmp_path / "old")
         shutil.copytree(tmp_path / "old", disk / "queue")
         (disk / "queue/read_ahead_kb").write_text("4096\n")
-    assert told == ["sda: the disk is gone; nothing to put back"]
+    assert told == ["sda: the disk is gone; nothing to restore"]
     assert journal.keys() == []
     assert queue.named("sda", machine.roots).read("read_ahead_kb") == "4096"
     told.clear()
     with borrowing([fake], journal, signals, told, machine.roots):
         (machine.top / "sys/block/sda").unlink()
-    assert told == ["sda: the disk is gone; nothing to put back"]
+    assert told == ["sda: the disk is gone; nothing to restore"]
 
 
 def test_after_a_reboot_there_is_nothing_to_put_back(loop: Queue, journal: Journal) -> None:
@@ -287,7 +289,7 @@ def test_an_attribute_that_cannot_be_written_leaves_the_rest_put_back(tmp_path: 
     (disk / "queue/nomerges").mkdir()
     problems = put_back(fake, before)
     assert len(problems) == 1
-    assert problems[0].startswith("not put back: sda: nomerges: ")
+    assert problems[0].startswith("not restored: sda: nomerges: ")
     assert fake.read("read_ahead_kb") == "128"
 
 
@@ -400,7 +402,7 @@ def test_a_journal_on_a_full_disk_is_one_line_and_nothing_of_it_stays(
 
     monkeypatch.setattr(os, "fsync", full)
     with (
-        pytest.raises(InputError, match=r"no place for the journal .*: No space left on device"),
+        pytest.raises(InputError, match=r"cannot hold the journal .*: No space left on device"),
         borrowing([loop], journal, signals, []),
     ):
         pass

@@ -1,4 +1,4 @@
-"""Flash is written over before the first run, and nothing else is."""
+"""Only flash is overwritten before the first run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ READS = "[r]\nrw=randread\nsize=2m\nio_size=64k\n"
 
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[str]:
-    """A loop device with nothing on it that says that it does not rotate."""
+    """An empty loop device that reports itself as non-rotating."""
     if any(shutil.which(name) is None for name in program.PACKAGES):
         pytest.skip(f"needs {', '.join(program.PACKAGES)}")
     loop_device.require()
@@ -42,7 +42,7 @@ def loop(tmp_path: Path) -> Iterator[str]:
 
 
 def prepared(loop: str, text: str, **options: str) -> tuple[list[bool], list[str]]:
-    """Which MiB of the device were written to before the first run, and what was told."""
+    """The written MiB of the device before the first run, and the notes."""
     place = LiveRig(write_device="yes", **options)
     disk = place.find_disk(f"/dev/{loop}")
     one = Experiment(Entry("job", Path("job.fio"), text), disk, SchedulerSpec("none"), 1)

@@ -1,4 +1,4 @@
-"""Whatever a record of the live journal says: one line, and nothing else is changed or removed."""
+"""Any record of the live journal gives one line, and nothing else is changed or removed."""
 
 from __future__ import annotations
 

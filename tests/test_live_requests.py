@@ -1,5 +1,5 @@
-"""Requests of loop devices, followed through the kernel's events: time in the queue, time at the
-disk; and that no tracing is left behind."""
+"""Requests of loop devices, traced through the kernel's events: queue time, service time; and no
+tracing is left."""
 
 from __future__ import annotations
 
@@ -193,9 +193,7 @@ def test_killed_at_random_moments_no_tracing_stays(loop: str, journal: Journal) 
 
 
 @needs_tracefs
-def test_what_somebody_else_wrote_into_the_journal_is_not_removed(
-    tmp_path: Path, journal: Journal
-) -> None:
+def test_a_foreign_record_in_the_journal_is_not_removed(tmp_path: Path, journal: Journal) -> None:
     mine = tmp_path / "instances/mine"
     mine.mkdir(parents=True)
     for name in (str(mine), "instances/blklab-7-abcdef", 7, str(mine.with_name("blklab-8-abcdef"))):
@@ -272,7 +270,7 @@ def test_a_refused_file_of_tracefs_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_has_gone_is_one_line(tmp_path: Path) -> None:
-    gone = "^sd\\\\n: the kernel does not tell its number: it has gone$"
+    gone = "^sd\\\\n: the disk is gone$"
     with pytest.raises(RunError, match=gone):
         tracefs.numbers("sd\n", Roots(sys=tmp_path))
 

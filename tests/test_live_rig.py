@@ -1,4 +1,4 @@
-"""Real fio on loop devices: what it measures, and that nothing of it stays behind."""
+"""Real fio on loop devices: its measurements, and no leftovers."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def test_interrupted_nothing_of_it_stays(
         if number == signal.SIGKILL:
             assert disk.read("scheduler") == "kyber"
             words_of_restore = CliRunner().invoke(app, ["restore"], catch_exceptions=False).stdout
-            assert f"{disk.name}: put back to none" in words_of_restore
+            assert f"{disk.name}: restored to none" in words_of_restore
             assert "removed" in words_of_restore
         else:
             assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number], stderr
@@ -368,7 +368,7 @@ def test_a_killed_comparison_goes_on_where_it_was(
     assert 1 <= there < 4
     done = CliRunner().invoke(app, ["compare", "--resume"], catch_exceptions=False)
     assert f"{4 - there} runs on {mounted}" in done.stderr
-    assert f"{disk.name}: put back to none" in done.stderr
+    assert f"{disk.name}: restored to none" in done.stderr
     assert ": removed" in done.stderr
     assert kept() == 4
     runs = json.loads((out / "results.json").read_text())["runs"]
@@ -403,7 +403,7 @@ def test_a_disk_is_described_as_it_was_before_a_run_that_was_killed(
     told: list[str] = []
     with place.prepared([one], told.append):
         pass
-    [line] = [line for line in told if "put back to none" in line]
+    [line] = [line for line in told if "restored to none" in line]
     assert line.startswith(f"{disk.name}: ")
 
 
@@ -433,7 +433,7 @@ def test_what_needs_more_room_than_there_is_is_refused_before_anything_is_writte
     ("options", "scheduler", "message"),
     [
         ({"cache": "hot"}, "none", "--cache: no 'hot'; there is: cold, warm"),
-        ({}, "cfq", "the kernel does not take cfq.* it has none, mq-deadline"),
+        ({}, "cfq", "the kernel refuses cfq.* it has none, mq-deadline"),
         ({}, "mq-deadline:fifo_batsh=1", "no such tunable; did you mean 'fifo_batch'"),
         ({}, "kyber@mine", "a kernel of its own needs --rig kernel"),
     ],
@@ -454,7 +454,7 @@ def test_a_host_cannot_be_given_and_a_disk_must_be() -> None:
     with pytest.raises(InputError, match="the host is this machine"):
         LiveRig().check_host({"cpus": 3})
     done = CliRunner().invoke(app, ["compare", "--rig", "live"])
-    assert "which disk? Give --disk DIRECTORY" in str(done.exception)
+    assert "expected --disk DIRECTORY" in str(done.exception)
 
 
 def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -464,7 +464,7 @@ def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyP
     assert str(refused.value) == ("--rig live needs fio, unshare: apt-get install fio util-linux")
 
 
-def test_who_may_set_nothing_measures_what_is_set_and_is_told_what_to_type(
+def test_a_user_without_rights_measures_the_current_settings_and_is_told_what_to_type(
     mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allowed = os.access
@@ -493,7 +493,7 @@ def test_who_may_set_nothing_measures_what_is_set_and_is_told_what_to_type(
 
 @pytest.fixture
 def public() -> Iterator[Path]:
-    """A file system of 64 MiB at a place that everybody can reach."""
+    """A file system of 64 MiB at a place that every user can reach."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         with loop_device.file_system(Path(name), 64 * MIB) as place:
@@ -505,7 +505,7 @@ def test_an_ordinary_user_measures_what_is_set(public: Path, tmp_path: Path) -> 
     own.mkdir()
     os.chown(own, nobody, nobody)
     job.write_text(READS)
-    # Nobody can read all there is, as this Python may lie in root's home, and nothing else.
+    # The user nobody may read everything (this Python may be in root's home), but not write.
     only = ["--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"]
     user = ["setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups", *only]
 

@@ -1,4 +1,4 @@
-"""When a disk counts as having come to rest."""
+"""The steady state of a disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing of the user's is lost, whatever is done to blklab or to the machine: random sequences.
+"""No user data are lost, whatever happens to blklab or the machine: random sequences.
 
 `BLKLAB_TEST_SEQUENCES` of them; ``make soak`` has many more.
 """
@@ -11,7 +11,7 @@ import pytest
 
 from tests import machine_soak, machine_world
 
-SEQUENCES = int(os.environ.get("BLKLAB_TEST_SEQUENCES", "50"))
+SEQUENCES = int(os.environ.get("BLKLAB_TEST_SEQUENCES", "25"))
 
 pytestmark = pytest.mark.skipif(bool(machine_world.missing()), reason=machine_world.missing())
 

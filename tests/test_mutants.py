@@ -1,4 +1,4 @@
-"""The table of planted bugs fits the source, and its runner notices what is not found."""
+"""The table of planted bugs matches the source, and its runner reports undetected ones."""
 
 from __future__ import annotations
 

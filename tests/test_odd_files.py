@@ -1,5 +1,5 @@
-"""A pipe, a device, a directory or an endless file where a file is expected, and places that cannot
-be written to: one line at once, never a wait, and nothing is run first."""
+"""A pipe, a device, a directory or an endless file instead of a file, and unwritable places: one
+line at once, without a wait, before any run."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_pipe_in_sysfs_s_place_is_empty(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        ("compare --out=dangling", "dangling is a link to nowhere/at/all, which is not there"),
+        ("compare --out=dangling", "dangling is a link to nowhere/at/all, which does not exist"),
         ("compare --out=dangling/below", "is a link to"),
         ("compare --out=taken", "report.html: is a directory"),
         ("compare --out=/proc/self", "no file can be made|no permission"),

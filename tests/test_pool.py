@@ -1,4 +1,4 @@
-"""Several runs at the same time: their order, their failures, and what is left."""
+"""Parallel runs: their order, their failures, and leftovers."""
 
 from __future__ import annotations
 

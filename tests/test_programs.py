@@ -1,4 +1,4 @@
-"""Real programs under ``--rig live``: what each gives, and that nothing of it stays behind."""
+"""Real programs under ``--rig live``: their results, and no leftovers."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_hdparms_units_are_of_1024(said: str, mib_s: float, tmp_path: Path) -> N
     assert hdparm._outcome(text).value == mib_s
     with pytest.raises(RunError, match="device too small"):
         hdparm._outcome("/dev/x:\n Timing buffered disk reads: device too small\n")
-    with pytest.raises(RunError, match=r"^hdparm: told no figure: it wrote nothing$"):
+    with pytest.raises(RunError, match=r"^hdparm: printed no figure: it wrote nothing$"):
         hdparm._outcome("\n")
 
 
@@ -440,7 +440,7 @@ def test_an_ordinary_user_runs_programs(name: str) -> None:
             own.mkdir()
             os.chown(own, 65534, 65534)
             if name == "tpcc":
-                # Where this user's own `go install` puts it: nobody may pass through to ours.
+                # Where this user's own `go install` puts it: other users cannot reach ours.
                 (own / "go/bin").mkdir(parents=True)
                 shutil.copy(tpcc.find("go-tpc") or "", own / "go/bin/go-tpc")
             [disk] = targets.find(str(own)).disks

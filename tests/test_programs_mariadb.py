@@ -1,4 +1,4 @@
-"""Programs on a MariaDB server of our own: what they give, and what the server lets in."""
+"""Programs on a private MariaDB server: their results, and the server's access control."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def place() -> Iterator[Place]:
 
 @pytest.fixture(params=["mysql", "nobody"])
 def user(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """As whom the server runs: Debian's own packages make the first or not."""
+    """The user of the server: Debian's own packages create the first or not."""
     name: str = request.param
     if os.geteuid() != 0 or name not in {entry.pw_name for entry in pwd.getpwall()}:
         pytest.skip(f"needs root and a user {name}")
@@ -99,7 +99,7 @@ def test_sysbench_oltp_has_every_transaction_and_its_figure(mounted: Path) -> No
     assert "Initializing random number generator from seed (2)" in text
     # Each was on the disk when it was over; some share a flush.
     assert result.disk.write_ios >= len(result.operations_ns) / 2
-    # The tables were in nobody's memory.
+    # The tables were not in memory.
     assert result.disk.read_sectors * 512 >= 2 * 2000 * 190 / 2
 
 
@@ -135,7 +135,7 @@ def test_tpcc_has_go_tpcs_figure_of_all_five_transactions(mounted: Path) -> None
     assert not len(result.operations_ns)
 
 
-def test_who_knows_tcp_only_gets_one_database_and_no_files(place: Place, user: str) -> None:
+def test_a_tcp_account_gets_one_database_and_no_files(place: Place, user: str) -> None:
     require("sysbench-oltp")
     server = mariadb.Server(place, 8, 2, tcp=True)
     account = server.account
@@ -167,7 +167,7 @@ def test_who_knows_tcp_only_gets_one_database_and_no_files(place: Place, user: s
         admin = ("--no-defaults", f"--socket={server.socket}", f"--user={server.owner}", "-N")
         assert server.call("mariadb", *admin, "-e", read) == "secret\n"
         assert sql(read) == "NULL\n"
-        # Nobody without its password, and not its own administrator.
+        # No user without its password, and not its own administrator.
         assert "denied" in sql("SELECT 1", f"--user={account.user}", "--password=")
         assert "denied" in sql("SELECT 1", f"--user={account.user}", "--password=x")
         for other in ("root", "mysql", "nobody", "mariadb.sys", ""):
@@ -223,10 +223,12 @@ def test_a_server_that_does_not_come_up_says_why(
 
 def test_what_gives_no_figure_is_one_line() -> None:
     failed = "Threads started!\nFATAL: mysql_stmt_execute() returned error 126\n"
-    with pytest.raises(RunError, match=r"^sysbench: told no figure: FATAL: mysql_stmt_execute"):
+    with pytest.raises(RunError, match=r"^sysbench: printed no figure: FATAL: mysql_stmt_execute"):
         sysbench_oltp._outcome(failed)
     failed = "Finished\nfailed to ping db, err dial tcp 127.0.0.1:1: connection refused\n"
-    with pytest.raises(RunError, match=r"^go-tpc: told no figure: failed to ping db, .* refused$"):
+    with pytest.raises(
+        RunError, match=r"^go-tpc: printed no figure: failed to ping db, .* refused$"
+    ):
         tpcc._outcome(failed)
 
 

@@ -1,4 +1,4 @@
-"""The report: whole, self-contained, small enough, and safe whatever strings it is given."""
+"""The report: complete, self-contained, small enough, and safe with any strings."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def unmeasured(column: str) -> Results:
 
 
 def reasons(column: str) -> dict[str, str]:
-    """What a page says of them."""
+    """The text of a page about them."""
     kept = unmeasured(column)
     cells = payload.build(kept, analyse(kept.runs, "both"))["cells"]
     return dict(cells[0]["unmeasured"])
@@ -265,7 +265,7 @@ def test_a_program_has_its_figure_and_no_pictures_of_processes(
 
 @needs_browser
 @pytest.mark.parametrize("processes", [1, 2])
-def test_who_gets_how_much_is_drawn_where_there_are_several(
+def test_the_service_of_each_process_is_drawn_where_there_are_several(
     browser: Browser, tmp_path: Path, processes: int
 ) -> None:
     kept = results()
@@ -356,7 +356,7 @@ def test_latencies_of_different_operations_are_no_curve() -> None:
     assert all("p99" not in curve["told"] for curve in data)
 
 
-def test_who_wins_at_which_number_is_what_the_verdicts_say() -> None:
+def test_the_winner_at_each_number_follows_the_verdicts() -> None:
     kept = swept("randrw")
     # At 16, and only there, one of them is three times as fast.
     fast = kept.setup["schedulers"][1]["label"]

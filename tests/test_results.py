@@ -176,7 +176,7 @@ def test_the_same_model_of_two_machines_meets_itself(here: Path) -> None:
     assert note == "su800-128gb of the first and sdb of the second are of the same model"
     assert run("report", str(first + 1)).exit_code == 0
     message = run_failing("compare", "--resume", str(first + 1))
-    assert message == f"{first + 1} was imported: it can only go on where it began"
+    assert message == f"{first + 1} was imported: only the machine that began it can resume it"
 
 
 def exported(*numbers: int) -> dict[str, Any]:
@@ -254,7 +254,7 @@ def test_what_is_removed_is_gone_all_or_none(here: Path) -> None:
         (["results", "export", "1", "--format", "parquet"], "name a file with --out"),
         (["results", "import", "absent.json"], "absent.json: No such file or directory"),
         (["results", "import", "tiny.fio"], "tiny.fio: not what 'blklab results export' writes"),
-        (["results", "--since", "soon"], "--since: 'soon' is no time"),
+        (["results", "--since", "soon"], "--since: 'soon' is not a time"),
         (["results", "--rig", "simm"], "no rig 'simm'"),
         (["results", "shwo"], "No such command 'shwo'"),
         (["results", "show", "1", "--objective", "x"], "--objective: no 'x'"),
@@ -262,7 +262,7 @@ def test_what_is_removed_is_gone_all_or_none(here: Path) -> None:
         (["report", "7"], "no comparison 7"),
         (
             ["report", "reports", "--store", "x.db"],
-            "--store: goes with a number; reports is",
+            "--store: only works with a number; reports is",
         ),
         (["report", "reports"], "reports/results.json: No such file or directory"),
     ],
@@ -315,7 +315,7 @@ def test_the_shell_completes_numbers(
     assert capfd.readouterr().out.split() == offered
 
 
-# What comes from elsewhere is anybody's
+# Imported documents are untrusted
 
 
 def test_names_from_elsewhere_do_not_reach_the_terminal_or_the_page_as_they_are(
@@ -477,7 +477,7 @@ def survives(document: Any, check: Callable[[], None]) -> bool:
 def test_a_fuzzed_export_is_refused_in_one_line_or_is_harmless(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A comparison with everything: several jobs, a trace, who was served when.
+    # A comparison with everything: several jobs, a trace, the turns of processes.
     (here / "tiny.fio").write_text(JOB + "[b]\nrw=randwrite\nsize=4M\nio_size=64k\nfsync=4\n")
     whole = json.dumps(exported(compared(disk="st3320620as", repeats=2)))
     assert '"service":null' not in whole.replace(" ", "")

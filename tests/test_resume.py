@@ -1,4 +1,4 @@
-"""A comparison that is killed, at whatever moment, goes on to what it would have been."""
+"""A comparison that is killed at any moment resumes to the result of an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -155,8 +155,8 @@ def test_what_has_run_to_its_end_is_only_written_again(here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compare", "--resume"], "--resume: nothing was left unfinished"),
-        (["run", "--resume"], "--resume: nothing was left unfinished"),
+        (["compare", "--resume"], "--resume: no unfinished comparison"),
+        (["run", "--resume"], "--resume: no unfinished comparison"),
         (["compare", "--resume", "9"], "--resume: no comparison 9"),
         (["compare", "--resume", "x"], "'x': not the number of a comparison"),
         (["compare", "1"], "'1': not expected; to resume a number, add --resume"),
@@ -165,7 +165,7 @@ def test_what_has_run_to_its_end_is_only_written_again(here: Path) -> None:
         (["compare", "--resume", "--no-keep"], "--no-keep: --resume continues a stored comparison"),
         (["run", "--resume", "--no-keep"], "--no-keep: --resume continues a stored comparison"),
         (["run", "--resume", "1"], "1 is resumed with: blklab compare --resume 1"),
-        (["run"], "which study? See: blklab studies"),
+        (["run"], "expected the name of a study; see: blklab studies"),
         (["compare", "--resume", "--store", "absent.db"], "absent.db: no store there yet"),
     ],
 )
@@ -198,7 +198,7 @@ def test_the_usual_store_that_cannot_be_used_costs_a_line_and_no_result(
     assert "blklab: results will not be stored: " in errors
     assert "results.db: not a store of blklab, or damaged; choose a store with --store" in errors
     assert (here / "reports/compare/results.json").exists()
-    # Who has chosen a store wants the results there.
+    # A user who has chosen a store wants the results there.
     code, text = failing(capfd, monkeypatch, *TINY, "--store", "data/blklab/results.db")
     assert (code, text.count("\n")) == (1, 1)
     assert "data/blklab/results.db: not a store of blklab, or damaged" in text
@@ -281,7 +281,7 @@ def test_a_report_that_cannot_be_written_is_kept_and_says_where(
     assert (row.state, row.kept) == (read.COMPLETE, row.planned)
 
 
-def test_nobody_goes_on_with_what_another_process_runs(
+def test_a_comparison_that_another_process_runs_is_not_resumed(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(*TINY)
@@ -292,7 +292,7 @@ def test_nobody_goes_on_with_what_another_process_runs(
         2,
         f"blklab: 1 is being run by process {os.getpid()}\n",
     )
-    assert "nothing was left" in failing(capfd, monkeypatch, "compare", "--resume")[1]
+    assert "no unfinished" in failing(capfd, monkeypatch, "compare", "--resume")[1]
 
 
 @pytest.mark.usefixtures("on_both")
@@ -331,7 +331,7 @@ def test_a_store_that_another_process_holds_is_one_line(
     assert (code, text.count("\n")) == (1, 1)
     assert text.endswith("results.db: locked by another process\n")
     assert not (here / "reports").exists()
-    # Whoever only reads does not wait.
+    # A reader does not wait.
     assert run("results").exit_code == 0
     holder.close()
 
@@ -366,7 +366,7 @@ def test_what_is_not_to_be_kept_has_the_same_results_and_nothing_in_the_store(
     assert file.read_bytes() == before
 
 
-def test_interrupted_without_being_kept_nobody_is_told_how_to_go_on(
+def test_an_interrupted_comparison_that_is_not_kept_names_no_way_to_resume(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> object:

@@ -1,4 +1,4 @@
-"""Root's commands that only compute give up what they do not need before they read anything."""
+"""Root's commands that only compute give up unneeded rights before they read any document."""
 
 from __future__ import annotations
 

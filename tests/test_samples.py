@@ -1,4 +1,4 @@
-"""Few samples decide nothing: no percentile that a run does not know, no rate finer than an I/O."""
+"""Few samples decide nothing: no percentile of too few samples, no rate finer than an I/O."""
 
 from __future__ import annotations
 

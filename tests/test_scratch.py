@@ -1,4 +1,4 @@
-"""Scratch goes with the run, or with the next, and nothing else does."""
+"""Temporary files are removed with their run or by the next one, and no other files are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from blklab.rigs.live import leftovers
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where scratch lies."""
+    """The directory of temporary files."""
     place = tmp_path / "scratch"
     place.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(place))
@@ -152,7 +152,7 @@ def test_a_record_of_something_else_is_one_line(journal: Journal, text: str) -> 
 
 def test_no_room_is_one_line(tmp_path: Path, journal: Journal) -> None:
     with (
-        pytest.raises(RunError, match="no place for scratch: No such file"),
+        pytest.raises(RunError, match="cannot hold temporary files: No such file"),
         scratch.directory("run", tmp_path / "none"),
     ):
         pass

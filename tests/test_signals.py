@@ -1,4 +1,4 @@
-"""Signals end work in order, and nothing that is handled or ignored by others changes."""
+"""Signals end work in order, and other handlers and ignored signals do not change."""
 
 from __future__ import annotations
 

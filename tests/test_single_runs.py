@@ -1,4 +1,4 @@
-"""What `blklab fio` ran is kept like a comparison, and costs no start of a database."""
+"""A run of `blklab fio` is stored like a comparison, without loading a database."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_run_is_taken_in_once_however_often_its_file_is_there() -> None:
     assert len(listed()) == 1 and not file.exists()
 
 
-def test_who_opens_the_store_together_takes_each_run_in_once() -> None:
+def test_parallel_openings_of_the_store_import_each_run_once() -> None:
     count = 12
     for seed in range(count):
         once("--seed", str(seed))
@@ -149,7 +149,7 @@ def test_what_cannot_be_taken_in_is_set_aside_and_the_others_are_taken_in() -> N
     bad = [directory / "a.run", directory / "b.run", *in_order[:2]]
     assert len(told) == len(bad)
     for file, line in zip(bad, told, strict=True):
-        assert line.startswith(f"blklab: {file}: no run that waits for the store, or damaged: ")
+        assert line.startswith(f"blklab: {file}: not a run that waits for the store, or damaged: ")
         assert line.endswith(f"; set aside as {file.stem}.refused")
     assert "KeyError: 'disks'" in told[2] and "OverflowError: " in told[3]
     assert set(directory.iterdir()) == {file.with_suffix(".refused") for file in bad}
@@ -191,7 +191,7 @@ def test_what_cannot_be_taken_in_yet_waits_and_the_rest_is_shown(
     assert len(listed()) == 2
 
 
-def test_many_do_not_wait_for_somebody_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_runs_are_imported_by_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(single, "MANY", 3)
     for number in (1, 2, 0, 1):
         once()
@@ -251,7 +251,7 @@ def test_a_single_run_does_not_go_on(
     said = "blklab: 1 is a single run, which has ended; to run it again: blklab fio\n"
     assert (code, text) == (2, said)
     code, text = failing(capfd, monkeypatch, "compare", "--resume")
-    assert "nothing was left unfinished" in text
+    assert "no unfinished comparison" in text
 
 
 def test_a_directory_of_any_name_can_be_kept(

@@ -1,4 +1,4 @@
-"""Time in the queue and time at the disk: summed up, kept, shown."""
+"""Queue time and service time: summarised, stored, shown."""
 
 from __future__ import annotations
 

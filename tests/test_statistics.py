@@ -249,7 +249,7 @@ def _misled(candidates: int, repeats: int, *, anytime: bool, noise: str = "norma
 
 @pytest.mark.parametrize("noise", ["normal", "laplace", "logistic"])
 @pytest.mark.parametrize("candidates", [2, 4])
-def test_who_looks_after_every_repeat_is_misled_in_at_most_five_percent(
+def test_checks_after_every_repeat_mislead_in_at_most_five_percent(
     candidates: int, noise: str
 ) -> None:
     # Two standard errors of 250 trials at 5 % are 2.8 %.

@@ -247,7 +247,7 @@ def test_a_store_of_version_1_is_read(tmp_path: Path) -> None:
     assert found.runs[0].raw["odd"] == bytes(range(256))
 
 
-def test_somebody_elses_database_is_refused(anywhere: str) -> None:
+def test_a_foreign_database_is_refused(anywhere: str) -> None:
     where = place.find(anywhere)
     with database._engine(where, False).begin() as connection:
         connection.execute(text("CREATE TABLE customers (id INTEGER)"))
@@ -323,7 +323,7 @@ def test_a_request_survives_the_store(setup: Setup) -> None:
         from_bytes("here", packing.pack_json({"setup": 1}), Request)
 
 
-def test_what_would_not_be_the_same_does_not_go_on(
+def test_a_changed_input_prevents_resuming(
     tmp_path: Path, setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     described = describe(setup, sim.SimRig())
@@ -333,7 +333,7 @@ def test_what_would_not_be_the_same_does_not_go_on(
     for key, value, message in (
         ("versions", {"blklab": "0.0", "python": ""}, "begun by blklab 0.0, this is "),
         ("rig_setup", {"text": "Linux 1"}, "it ran on Linux 1; now it would run on"),
-        ("disks", [], "its disks would not be what it was"),
+        ("disks", [], "its disks would change"),
     ):
         with pytest.raises(InputError, match=message):
             check_same("it", described | {key: value}, described, request_of(setup))
@@ -453,7 +453,7 @@ def test_a_damaged_store_is_one_line_or_still_right(
 
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_store_that_is_let_go_leaves_no_connection(anywhere: str, damaged: bool) -> None:
-    """Open, or found to be somebody else's: in either case only the collector closes it."""
+    """Open, or found to be foreign: in either case only the collector closes it."""
     store = open_store(place.find(anywhere))
     if damaged:
         with store.writing() as connection:

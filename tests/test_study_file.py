@@ -130,7 +130,7 @@ def test_a_broken_file_is_refused_with_line_and_key(
 
 
 def test_without_parts_there_is_no_study() -> None:
-    with pytest.raises(InputError, match=r"s\.toml:3: part: there is none"):
+    with pytest.raises(InputError, match=r"s\.toml:3: part: missing; expected at least one"):
         parse(entry('title = "a"\nquestion = "b"\npart = []\n'))
 
 

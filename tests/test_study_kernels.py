@@ -178,7 +178,7 @@ def test_what_the_simulator_alone_has_is_left_out(tmp_path: Path) -> None:
     assert part.setup.host == {"memory_kb": 524288}
     assert [(skip.what, skip.why) for skip in part.skipped] == [
         ("noop", "the rig 'kernel' has no 'noop'"),
-        ("host cpus=6", "a guest of the kernel rig cannot be told that"),
+        ("host cpus=6", "a guest of the kernel rig has no such setting"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Studies on a real disk: what takes whose place, what is left out, and that all is put back."""
+"""Studies on a real disk: replaced disks, omissions, and restored settings."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_the_real_disk_takes_the_place_of_all_and_is_left_as_it_was(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--rig", "live"], "--rig live: which disk? Give --disk DIRECTORY"),
+        (["--rig", "live"], "--rig live: expected --disk DIRECTORY"),
         (["--disk", "/"], "--disk: only with --rig live; elsewhere a study has disks of its own"),
         (["--rig", "sim", "--write-device"], "--write-device: only with --rig live"),
         (["--rig", "sim", "--cache", "warm"], "--cache: only with --rig live"),
@@ -137,7 +137,7 @@ def test_a_device_is_not_written_to_unless_that_is_said(here: Path) -> None:
         assert any(Path(f"/dev/{name}").read_bytes())
 
 
-def test_who_may_set_no_scheduler_is_told_what_to_type(
+def test_a_user_who_may_set_no_scheduler_is_told_what_to_type(
     here: Path, mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)

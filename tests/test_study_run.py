@@ -1,4 +1,4 @@
-"""Studies run: what is left out and why, what is judged how, what is written and shown."""
+"""Studies run: omissions with reasons, judgements, output files and texts."""
 
 from __future__ import annotations
 
@@ -232,20 +232,20 @@ def test_figures_may_be_of_one_job_and_of_shares(tmp_path: Path) -> None:
         'kind = "bound"\nmetric = "ends_apart"\nleast = 1.01',
         'kind = "bound"\nmetric = "duration_s"\njob = "near"\nmost = 1',
         'kind = "bound"\nmetric = "start_peak"\njob = "far"\nleast = 0.1',
-        'kind = "bound"\nmetric = "iops"\njob = "nobody"\nleast = 1',
+        'kind = "bound"\nmetric = "iops"\njob = "absent"\nleast = 1',
     ]
     text = "".join(f'[[part.claim]]\ntext = "x"\n{claim}\n' for claim in claims)
     head = HEAD.replace("short.fio", "shares.fio").replace("su800-128gb", "st3320620as")
     head = head.replace('["none", "mq-deadline", "kyber", "kyber@slow"]', '["none"]')
-    # Both get the same, so that one has half of what is due to him.
+    # Both get the same, so that one has half of its share.
     made = study(tmp_path, "weights = { far = 2 }\n" + text, head)
     planned = plan(made)
     [outcome] = execute(ready(planned, []), 1, lambda _: None, dict, print)
-    jain, apart, near, peak, nobody = judge(made, [outcome])
+    jain, apart, near, peak, absent = judge(made, [outcome])
     assert (jain.outcome, apart.outcome, near.outcome) == ("reproduced",) * 3, jain.found
     assert (jain.unit, near.unit) == ("of 1", "s, job near")
     assert peak.outcome == "not known", "it is over within its first second"
-    assert (nobody.outcome, nobody.found) == ("not known", "none: nothing was measured")
+    assert (absent.outcome, absent.found) == ("not known", "none: nothing was measured")
 
 
 # Planning
@@ -397,7 +397,7 @@ def test_kept_results_give_the_same_report_again_without_the_study(tmp_path: Pat
     )
     (tmp_path / "out/study.json").write_text('{"format": 1}')
     done = blklab(tmp_path, "report", "out", code=2)
-    assert "not a study that 'blklab run' kept" in done.stderr
+    assert "not a study that 'blklab run' wrote" in done.stderr
 
 
 def test_json_is_all_that_stands_on_stdout(tmp_path: Path) -> None:
@@ -447,5 +447,5 @@ def test_a_broken_study_of_ones_own_hides_no_other(tmp_path: Path) -> None:
 
 
 def test_a_study_file_of_no_end_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="are no study"):
+    with pytest.raises(InputError, match="not a study: more than"):
         studies.parse(Entry("s", tmp_path / "s.toml", "# " + "x" * (1 << 20)))

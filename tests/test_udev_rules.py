@@ -1,4 +1,4 @@
-"""udev's rules: which files count, what may be said of a line, and what may not."""
+"""udev's rules: the files in effect, and the certain and uncertain effects of lines."""
 
 from __future__ import annotations
 
@@ -156,4 +156,4 @@ def test_what_is_no_escape_makes_the_line_one_that_udev_ignores(
     file = machine.write("etc/udev/rules.d/60-io.rules", f'ENV{{X}}=e"{wrong}"')
     [line] = parse(file)
     assert line.tokens == ()
-    assert line.error.endswith("is no escape")
+    assert line.error.endswith("is not an escape sequence")

@@ -1,4 +1,4 @@
-"""The hard disk model against drives of which every request was measured."""
+"""The hard disk model against drives with a measurement of every request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ZONE = {"track_skew_sectors": 20, "cylinder_skew_sectors": 30, "first_sector_off
 
 
 def facts(**changed: dict[str, Any]) -> dict[str, Any]:
-    """Of a small drive that nobody built, with every kind of fact."""
+    """Of a small imaginary drive, with every kind of fact."""
     base: dict[str, Any] = {
         "id": "small",
         "name": "Small drive",

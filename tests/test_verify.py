@@ -100,7 +100,7 @@ def test_the_simulator_agrees_with_the_kernel_request_by_request(tmp_path: Path)
     cells = json.loads(out.read_text())["cells"]
     runs = sum(len(load.schedulers) for load in matrix.quick())
     assert len(cells) == len(matrix.PLACES) * runs
-    # Whom it serves and whom it waits for, command by command.
+    # The process that it serves or idles for, command by command.
     of_bfq = [cell for cell in cells if cell["scheduler"].startswith("bfq")]
     assert len(of_bfq) == len(matrix.PLACES)
     assert all(cell["order"] == 1.0 for cell in of_bfq)

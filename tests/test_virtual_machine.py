@@ -159,7 +159,7 @@ def test_a_scheduler_that_is_a_module_is_loaded_and_set(ran: dict[str, Ended]) -
     assert ": holds" in ran["holds"].output
 
 
-def test_who_undoes_it_by_hand_is_found_out(ran: dict[str, Ended]) -> None:
+def test_an_undo_by_hand_is_detected(ran: dict[str, Ended]) -> None:
     assert ran["by_hand"].exit_code == 1
     assert "scheduler is none, bfq was applied" in ran["by_hand"].output
 
@@ -186,7 +186,7 @@ def test_of_a_disk_that_is_pulled_out_under_fio_each_trouble_is_one_line(
     assert "kyber" in lines
     said = [line for line in lines if not (line == "kyber" or line.isdecimal())]
     assert all(line.startswith("blklab: ") for line in said)
-    assert any("the disk is gone; nothing to put back" in line for line in said)
+    assert any("the disk is gone; nothing to restore" in line for line in said)
     assert said[-1].startswith("blklab: fio: ")
 
 

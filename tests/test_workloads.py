@@ -172,7 +172,7 @@ def test_what_takes_one_load_refuses_several(command: list[str]) -> None:
         CliRunner().invoke(app, command, catch_exceptions=False)
     assert (
         str(error.value)
-        == "sqlite:copies=1..4: is several workloads; only blklab compare takes them"
+        == "sqlite:copies=1..4: means several workloads; only blklab compare accepts them"
     )
 
 

@@ -1,1 +1,1 @@
-"""The hard disk model against drives of which every request was measured; `make validate`."""
+"""The hard disk model against drives with a measurement of every request; `make validate`."""

@@ -1,9 +1,9 @@
-"""The hard disk model against drives of which every request was measured.
+"""The hard disk model against drives with a measurement of every request.
 
 ``python -m validation [FOLDER] [--out FOLDER]``. The folder has, for each drive, its facts
 (``ID.toml``) and its trace (``ID.csv``), converted from DiskSim 4.0's ``valid/``; without an
-argument the environment variable BLKLAB_DRIVES names it. From the facts alone the model replays the
-trace. Mean error and demerit are printed beside DiskSim's; if one is farther off than DiskSim's and
+argument the environment variable BLKLAB_DRIVES names it. With the facts alone the model replays the
+trace. Mean error and demerit are printed beside DiskSim's; if one exceeds DiskSim's by more than
 the noise, the exit code is 1. The files are not part of this repository: DiskSim's licence does not
 mention the traces.
 """

@@ -1,4 +1,4 @@
-"""How far simulated response times lie from measured ones, and whether that is near enough.
+"""The distance of simulated response times from measured ones, and its bound.
 
 The demerit is the root mean square of the horizontal distance between the two cumulative
 distributions (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 1994);
@@ -23,13 +23,13 @@ class Distance:
 
 @dataclass(frozen=True)
 class Bar:
-    """DiskSim on the same trace and facts; and what luck with the rotation alone does."""
+    """DiskSim on the same trace and facts; and the effect of random rotation alone."""
 
     disksim: Distance
     noise: float
 
     def met(self, found: Distance) -> bool:
-        """Whether the model is at least as near as DiskSim, but for noise."""
+        """Whether the model is at least as accurate as DiskSim, within the noise."""
         mean_error = abs(self.disksim.mean_error) + self.noise
         return abs(found.mean_error) <= mean_error and (
             found.demerit <= self.disksim.demerit + self.noise

@@ -1,4 +1,4 @@
-"""A reference drive: its facts, the requests it got, and how long each took."""
+"""A reference drive: its facts, its requests, and their response times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Drive:
     measured_ms: list[float]
 
     def simulated_ms(self, seed: int) -> list[float]:
-        """How long the model takes for each request."""
+        """The model's response time of each request."""
         times = _core.Disk(disk_file(self.facts), self.name).replay(self.trace, seed)
         return [ns / 1e6 for ns in times]
 

@@ -1,7 +1,7 @@
 """A drive's facts, as in the reference folder, written as a disk file of blklab.
 
-Each fact goes to the key that means it; nothing is fitted. What a drive of one command at a time
-does not show, such as who holds the bus meanwhile, has no key.
+Each fact becomes the key of the same meaning; nothing is fitted. Facts that a drive with one
+command at a time does not show, such as the arbitration of the bus, have no key.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _mechanics(facts: dict[str, Any]) -> dict[str, Any]:
         "seek_interpolation": "linear",
         "write_settle_ms": mechanics["write_settle_extra_ms"],
         "head_switch_ms": mechanics["head_switch_ms"],
-        # The zones tell their skews.
+        # The zones have their skews.
         "track_skew_ms": 0,
         "cylinder_skew_ms": 0,
     }
@@ -111,7 +111,7 @@ def _cache(cache: dict[str, Any]) -> dict[str, Any]:
         "read_ahead_keeps": cache["read_ahead_keeps"] == "keeps_requested_data",
         "zero_latency_read": cache["zero_latency_read"],
         "zero_latency_write": cache["zero_latency_write"],
-        # A segment holds either what was read or what was written.
+        # A segment holds either read or written data.
         "write_drops_read": True,
         "write_cache": cache["write_cache"],
         "write_cache_kib": max(4, cache["segment_sectors"] * SECTOR_BYTES // 1024),

@@ -7,10 +7,10 @@ BLKLAB_MEASURED names the folder, and without either this is skipped. In the fol
 * ``optane-*.csv``: the same of an Intel P4800X, which has the controller of the 900P;
 * ``iocost-models.csv``: figures of io.cost, with the 95th percentile of reads.
 
-The shipped disks are other drives than those: what must hold for them is what drives of a kind
-have in common, in figures without a unit. A twin of each measured SATA drive, made from four of its
-figures, must predict the others. Bars and their reasons are with each check; if one is not met the
-exit code is 1. The files are not part of this repository: not every source names a licence.
+The shipped disks are other drives, so they are compared in dimensionless figures that are common to
+similar drives. A twin of each measured SATA drive, made from four of its figures, must predict the
+others. Bars and their reasons are beside each check; if one is not met, the exit code is 1. The
+files are not part of this repository: not every source names a licence.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from validation.twin import twin
 
 _VARIABLE = "BLKLAB_MEASURED"
 BEYOND = 0.15
-"""Two or three drives do not span a kind: a shipped model may lie this far outside of what they
-span; two sweeps of one drive differ by a few per cent."""
+"""Two or three drives do not cover their kind: a shipped model may be outside of their range by
+this factor; two sweeps of one drive differ by a few per cent."""
 ONE_DRIVE = 2.0
-"""What one drive alone shows, as the length of stalls, may differ by this factor in another."""
+"""A behaviour of a single drive, such as the length of stalls, may differ by this factor in
+another."""
 GAIN = 0.25
 """A twin's error. Where its queue begins to fill, a drive gains up to a fifth less."""
 PACED_GAIN = 0.35
@@ -55,7 +56,7 @@ _SATA, _CONSUMER, _SERVER = "su800-128gb", ("su800-128gb", "950pro-256gb"), ("pm
 
 @dataclass
 class Report:
-    """Prints each check, and remembers whether all were met."""
+    """Prints each check, and records whether all were met."""
 
     every: bool = True
     rows: int = 0
@@ -66,14 +67,14 @@ class Report:
         print(f"\n{text}")
 
     def check(self, what: str, found: float, low: float, high: float) -> None:
-        """Whether it lies there."""
+        """Whether it is within these bounds."""
         met = low <= found <= high
         self.every &= met
         self.rows += 1
         print(f"  {what:46} {found:9.2f}   {low:8.2f} to {high:8.2f}   {'yes' if met else 'NO'}")
 
     def near(self, what: str, found: float, real: float, less: float, more: float) -> None:
-        """Whether it is at most so much less or more, as parts of the real figure."""
+        """Whether it deviates by at most these parts of the real figure, downwards and upwards."""
         self.check(what, found, real * (1 - less), real * (1 + more))
 
 
@@ -114,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _shapes(report: Report, sweeps: Sequence[Sweep]) -> None:
-    """Shipped disks in figures that drives of their kind have in common."""
+    """Shipped disks, in figures that are common to similar drives."""
     reads = [each for each in sweeps if each.rw == "randread"]
     report.title(f"{_SATA}, random reads beside {_names(reads)}: found, range of the drives")
     disk = runs.named(_SATA)
@@ -212,7 +213,8 @@ def _optane(report: Report, paths: Sequence[Path]) -> None:
 
 
 def _iocost(report: Report, path: Path) -> None:
-    """Disks made from figures, one for each drive: all six again, and what was not told."""
+    """Disks made from figures, one for each drive: all six figures again, and one that was not an
+    input."""
     text = path.read_text(encoding="utf-8")
     with path.open(encoding="utf-8", newline="") as file:
         rows = {row["model"]: row for row in reversed(list(csv.DictReader(file)))}

@@ -1,4 +1,4 @@
-"""Sweeps of real drives over depth and jobs, as the reference folder has them, and their shapes.
+"""Sweeps of real drives over depth and jobs, from the reference folder, and their shapes.
 
 A file ``ssd-*.csv`` has a row for each pair of fio's `iodepth` and `numjobs`, 4 KiB at random over
 the whole drive, reads and writes: `drive, rw, iodepth, numjobs, iops, lat_mean_us, p50, p99, p99.9`
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 IN_FLIGHT = (1, 2, 4, 8, 16, 32)
-"""What a SATA drive has at most; with more, the kernel's queue is measured too."""
+"""The largest depth of a SATA drive; above it, the kernel's queue is measured too."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """What fio reported of one pair of depth and jobs."""
+    """fio's results for one pair of depth and jobs."""
 
     drive: str
     rw: str
@@ -48,7 +48,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Real:
-    """A drive's figures with so many in flight, as far as possible without the host's part."""
+    """A drive's figures with this many in flight, as far as possible without the host's part."""
 
     iops: float
     p99: float
@@ -65,12 +65,12 @@ class Sweep:
     points: tuple[Point, ...]
 
     def with_in_flight(self, number: int) -> list[Point]:
-        """However that is split into depth and jobs."""
+        """For all splits into depth and jobs."""
         return [point for point in self.points if point.in_flight == number]
 
     def least_host(self, number: int) -> Real:
-        """With so many in flight: of the splits into depth and jobs the best of each figure, since
-        what the host's processors do comes on top of what the drive does."""
+        """With this many in flight: the best of each figure over the splits into depth and jobs,
+        because the host's CPU time adds to the drive's."""
         points = self.with_in_flight(number)
         return Real(
             iops=max(each.iops for each in points),
@@ -86,7 +86,7 @@ class Sweep:
 
     @property
     def alone_us(self) -> float:
-        """Time of a request of few; of one alone it also holds a processor's way out of sleep."""
+        """Time of a request among a few; a single one would include a CPU's wake-up from sleep."""
         return (
             min(number / each.iops for number in (1, 2) for each in self.with_in_flight(number))
             * 1e6
@@ -94,7 +94,7 @@ class Sweep:
 
     @property
     def most(self) -> float:
-        """IOPS with at most as many in flight as a SATA drive has."""
+        """IOPS with at most the depth of a SATA drive in flight."""
         return max(each.iops for each in self.points if each.in_flight <= IN_FLIGHT[-1])
 
 

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 
 def write(folder: Path, name: str, measured: Sequence[float], simulated: Sequence[float]) -> Path:
-    """``NAME.html`` in the folder: share of requests that took at most so long."""
+    """``NAME.html`` in the folder: the cumulative distribution of response times."""
     figure = go.Figure()
     for label, times in (("measured", measured), ("model", simulated)):
         rising = sorted(times)
@@ -22,6 +22,6 @@ def write(folder: Path, name: str, measured: Sequence[float], simulated: Sequenc
         template="plotly_white",
     )
     path = folder / f"{name}.html"
-    # The script stands beside the pages, once for all.
+    # The script is beside the pages, once for all of them.
     figure.write_html(path, include_plotlyjs="directory")
     return path

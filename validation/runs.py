@@ -1,4 +1,4 @@
-"""A disk model under the runs that real drives were measured with."""
+"""A disk model in the same runs as the measured drives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MIB = 1 << 20
 def point(
     disk: Disk, rw: str, depth: int, jobs: int, seconds: float, before: float, block: int = 4096
 ) -> Point:
-    """What fio reports of `seconds` of a job that has run for `before` already."""
+    """fio's report on `seconds` of a job, after `before` seconds of running."""
     size = core.disk_model(disk).limits.capacity_bytes // _MIB * _MIB
     lines = [
         "[sweep]", "ioengine=libaio", "direct=1", "filename=sweep", f"size={size}", f"rw={rw}",
@@ -55,9 +55,9 @@ def made(text: str, name: str) -> Disk:
 
 
 def shrunk(disk: Disk, divisor: int) -> Disk:
-    """The same flash, full of data, with that many times fewer pages in a block: number of blocks
-    and spare share stay, so that it is in its steady state that much earlier. Without an SLC cache,
-    which is spent by then."""
+    """The same flash, full of data, with fewer pages per block by this factor: the number of blocks
+    and the spare share stay, so that it reaches its steady state earlier by this factor. Without an
+    SLC cache, which would be full."""
     rows = {row.key: row.value for row in core.disk_model(disk).parameters}
     pages = max(1, int(rows["pages_per_block"]) // divisor)
     part = pages / int(rows["pages_per_block"])

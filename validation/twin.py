@@ -1,12 +1,13 @@
 """A model of a measured SATA drive from few of its own figures, to predict the others.
 
 Taken from the sweep: the time of one read alone, its median and its 99th percentile, the median of
-one write alone, the most reads per second, the writes per second with 32 in flight, and whether
-writes stall. From the drive's name: its size. All else is an estimate of its class, the same for
-every drive. What more than one in flight gains, and its tail, have no part in it.
+one write alone, the maximum reads per second, the writes per second with 32 in flight, and whether
+writes stall.
 
-A drive of whose reads most are much quicker than the mean was not full: what was never written is
-answered without reading flash.
+The size comes from the drive's name. All other parameters are estimates of its class, the same for
+every drive. The gain with more than one in flight, and its tail, are not inputs. If most reads of a
+drive are much faster than the mean, the drive was not full: reads of unwritten addresses do not
+read flash.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ class Twin:
 
 
 def twin(reads: Sweep, writes: Sweep) -> Twin:
-    """Of a drive whose name ends in its size: ``...-250gb``, perhaps with ``-run1`` behind it."""
+    """The size from the end of a drive's name: ``...-250gb``, perhaps followed by ``-run1``."""
     size = re.search(r"-(\d+)gb", reads.drive)
     if size is None:
-        raise ValueError(f"{reads.drive}: its name does not tell its size")
+        raise ValueError(f"{reads.drive}: its name does not contain its size")
     capacity = int(size[1]) * 10**9
     dies = max(4, 1 << round(capacity / _DIE_BYTES - 1).bit_length())
     link_us = 1e6 / reads.most
@@ -73,7 +74,7 @@ def twin(reads: Sweep, writes: Sweep) -> Twin:
         "overprovision_percent": 9,
         **_reads(reads, fixed_us),
     }
-    # Firmware's part of a write, all of it unshared where nothing else bounds the writes.
+    # Firmware's part of a write, all of it serial if nothing else bounds the writes.
     write_us = max(0.0, writes.alone.p50_us - _COMMAND_US - link_us)
     if not paced:
         keys |= {
@@ -96,7 +97,7 @@ def _reads(reads: Sweep, fixed_us: float) -> dict[str, object]:
     if flash_us < alone.p50_us / 2:
         cell_us = min(_CELL_US, mean_us / 2)
         return {"read_us": [cell_us], "read_latency_us": max(0.0, mean_us - fixed_us - cell_us)}
-    # Pages of three kinds up to the slowest; the share of written ones makes the mean.
+    # Pages of three kinds up to the slowest; the share of written ones determines the mean.
     kinds = [flash_us / 3, flash_us * 2 / 3, flash_us]
     share = max(0.0, min(1.0, (alone.mean_us - alone.p50_us) / (sum(kinds) / 3)))
     return {
@@ -108,7 +109,7 @@ def _reads(reads: Sweep, fixed_us: float) -> dict[str, object]:
 
 
 def _as_fast(disk: Disk, keys: dict[str, object], iops: float) -> Disk:
-    """The steady disk with programs that long that it writes as fast as the drive."""
+    """The steady disk with a program time that gives the drive's write rate."""
     scale = 1.0
     for _ in range(5):
         scaled = {**keys, "program_us": [600 * scale, 1700 * scale]}

@@ -2,8 +2,8 @@
 
 Each command is a function here: ``blklab.simulate(job, disk=..., scheduler=...)`` runs a fio job
 file on a modelled disk and returns a typed :class:`blklab.domain.result.Result`;
-``blklab.compare`` says which scheduler suits which disk and workload. Importing the package loads
-none of them, so that the command starts fast.
+``blklab.compare`` ranks schedulers by disk and workload. Importing the package loads no function,
+so that the command starts fast.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from blklab.api.apply import status as status
     from blklab.api.apply import undo as undo
     from blklab.api.catalogue import DiskModel as DiskModel
+    from blklab.api.catalogue import DiskParameter as DiskParameter
     from blklab.api.catalogue import Host as Host
     from blklab.api.catalogue import ProgramDocument as ProgramDocument
     from blklab.api.catalogue import SchedulerModel as SchedulerModel
@@ -133,6 +134,7 @@ __all__ = [
     "Disk",
     "DiskFromIoCost",
     "DiskModel",
+    "DiskParameter",
     "Entry",
     "Gap",
     "Host",
@@ -240,6 +242,7 @@ _WHERE = {
     "Disk": "blklab.domain.experiment",
     "DiskFromIoCost": "blklab.api.iocost_disk",
     "DiskModel": "blklab.api.catalogue",
+    "DiskParameter": "blklab.api.catalogue",
     "Entry": "blklab.base.catalogue",
     "Gap": "blklab.report.difference",
     "Host": "blklab.api.catalogue",

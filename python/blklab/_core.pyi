@@ -1,5 +1,5 @@
-"""The Rust core. What it refuses is a `blklab.errors.InputError` with file, line, option and so on
-as attributes. Classes with `FIELDS` are plain data: `blklab.base.plain` makes JSON of them."""
+"""The Rust core. Refused input raises `blklab.errors.InputError` with file, line, option and so on
+as attributes. Classes with `FIELDS` are plain data: `blklab.base.plain` makes JSON from them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ class Tunable:
     def max(self) -> int: ...
     @property
     def help(self) -> str:
-        """What it does, in one line."""
+        """Its effect, in one line."""
 
 @final
 class SchedulerInfo:
@@ -43,13 +43,13 @@ class SchedulerInfo:
         """The original."""
     @property
     def tunables(self) -> list[Tunable]:
-        """Its own, without the queue's."""
+        """Its own tunables, without the queue's."""
 
 def schedulers() -> list[SchedulerInfo]:
     """Every scheduler, in the order of lists."""
 
 def decision_kinds() -> list[str]:
-    """The kinds of decisions that schedulers note, in the order of their numbers."""
+    """The kinds of decisions that schedulers record, in the order of their numbers."""
 
 def environment() -> dict[str, list[Tunable]]:
     """The tunables of ``queue``, ``page cache`` and ``host``."""
@@ -68,17 +68,36 @@ class DiskKey:
     def unit(self) -> str: ...
     @property
     def allowed(self) -> str:
-        """The values that it takes, in words."""
+        """The accepted values, in words."""
     @property
     def required(self) -> bool: ...
     @property
     def default(self) -> str | None:
-        """None if it is required, or if the model does without."""
+        """None if it is required, or if the feature is off by default."""
     @property
     def help(self) -> str: ...
 
 def disk_keys() -> dict[str, list[DiskKey]]:
     """The tables of keys of ``hdd``, ``ssd`` and ``constant``."""
+
+@final
+class DiskRange:
+    """A rule for the ranges of estimated parameters."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def keys(self) -> list[str]:
+        """Empty for all keys with this unit that no other rule names."""
+    @property
+    def unit(self) -> str: ...
+    @property
+    def range(self) -> str:
+        """As text."""
+    @property
+    def why(self) -> str: ...
+
+def disk_ranges() -> list[DiskRange]:
+    """The rules for estimates; the first that fits applies."""
 
 @final
 class JobOption:
@@ -106,7 +125,7 @@ class JobOption:
         """The reason, unless it is simulated."""
     @property
     def real(self) -> Literal["handed to fio", "rewritten", "left out", "refused"]:
-        """What becomes of it on a real disk."""
+        """Its treatment on a real disk."""
     @property
     def real_why(self) -> str: ...
 
@@ -114,22 +133,22 @@ def workload_options() -> list[JobOption]:
     """Every option, by subject."""
 
 def give_up_rights(write: Sequence[Path]) -> bool:
-    """From now on this thread, and all that it starts, changes nothing but what is below these
-    paths, and has of root's rights those about files only. False where the kernel has no Landlock:
-    then files everywhere may still be changed. RuntimeError if it fails."""
+    """From now on this thread, and every process that it starts, can change only files below these
+    paths, and keeps only root's rights to files. False if the kernel has no Landlock: then files
+    everywhere may still be changed. RuntimeError if it fails."""
 
 class Host:
     """Costs of the modelled host and sizes of its page cache."""
 
     def __init__(self, changed: Mapping[str, int] = ...) -> None:
-        """The defaults with some changed; InputError."""
+        """The defaults with changes; InputError."""
     @property
     def values(self) -> dict[str, int]:
         """Every tunable of host and page cache."""
 
 @final
 class DiskLimits:
-    """What a host learns of a disk."""
+    """The properties of a disk for its host."""
 
     FIELDS: ClassVar[list[str]]
     @property
@@ -138,7 +157,7 @@ class DiskLimits:
     def rotational(self) -> bool: ...
     @property
     def queue_depth(self) -> int:
-        """Commands that it takes at once, per hardware queue."""
+        """Its queue depth per hardware queue."""
     @property
     def hw_queues(self) -> int: ...
     @property
@@ -155,7 +174,7 @@ class DiskLimits:
 
 @final
 class LongestWait:
-    """How long a command of 4 KiB can be in a hard disk at full depth, ms."""
+    """The longest time of a 4 KiB command in a hard disk at full depth, ms."""
 
     FIELDS: ClassVar[list[str]]
     @property
@@ -174,7 +193,7 @@ class Parameter:
     def key(self) -> str: ...
     @property
     def value(self) -> str:
-        """Empty if the model does without."""
+        """Empty if the feature is off."""
     @property
     def unit(self) -> str: ...
     @property
@@ -182,6 +201,48 @@ class Parameter:
     @property
     def source(self) -> str:
         """The comment beside it; ``default`` or ``override``."""
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """The range of an estimate; for a list, of its first number."""
+
+@final
+class Validation:
+    """The result of the checked figures for a disk's model."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def validated(self) -> bool: ...
+    @property
+    def independent(self) -> int:
+        """Independent figures."""
+    @property
+    def met(self) -> int:
+        """The independent figures that the model meets, by its file."""
+    @property
+    def needed(self) -> int: ...
+    @property
+    def text(self) -> str:
+        """The result as text."""
+
+@final
+class PublishedFigure:
+    """A published figure of a disk."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def figure(self) -> str: ...
+    @property
+    def role(self) -> Literal["calibrated", "checked"]:
+        """Whether parameters were chosen from the figure."""
+    @property
+    def value(self) -> float: ...
+    @property
+    def tolerance_percent(self) -> float: ...
+    @property
+    def not_met(self) -> str | None:
+        """Why the model does not reach it, as the disk's file says."""
+    @property
+    def source(self) -> str: ...
 
 @final
 class Check:
@@ -190,6 +251,9 @@ class Check:
     FIELDS: ClassVar[list[str]]
     @property
     def figure(self) -> str: ...
+    @property
+    def role(self) -> Literal["calibrated", "checked"]:
+        """Whether parameters were chosen from the figure."""
     @property
     def unit(self) -> str: ...
     @property
@@ -202,7 +266,7 @@ class Check:
     def met(self) -> bool: ...
     @property
     def not_met(self) -> str | None:
-        """Why it is not met, as the disk's file says."""
+        """The reason if it is not met, from the disk's file."""
     @property
     def source(self) -> str: ...
 
@@ -226,23 +290,31 @@ class Disk:
     def limits(self) -> DiskLimits: ...
     @property
     def longest_wait_ms(self) -> LongestWait | None:
-        """None for flash, of which no bound is known."""
+        """None for flash, which has no known bound."""
+    @property
+    def validation(self) -> Validation: ...
+    @property
+    def published(self) -> list[PublishedFigure]: ...
     @property
     def parameters(self) -> list[Parameter]: ...
+    def draw(self, seed: int) -> tuple[str, list[tuple[str, float]]]:
+        """A disk drawn from the ranges of the file's estimates: its file and the drawn values; for
+        a list, its first number."""
     def validate(self) -> list[Check]:
-        """Its published figures beside the model's. Measures them."""
+        """Measures the model's figures beside the published ones."""
     def replay(self, trace: Sequence[tuple[int, int, int, bool]], seed: int) -> list[int]:
-        """Nanoseconds that each (gap_ns, sector, sectors, is a write) takes, given one at a time,
-        each so long after the end of the one before; InputError if the disk does not have it."""
+        """Nanoseconds of each request (gap_ns, sector, sectors, is a write), submitted one at a
+        time, each gap_ns after the end of the previous one; InputError if one is beyond the disk's
+        end."""
 
 @final
 class IdleOption:
-    """An option of a job file that does nothing."""
+    """An option of a job file without effect."""
 
     FIELDS: ClassVar[list[str]]
     @property
     def path(self) -> str:
-        """The file that has it, which may be an included one."""
+        """The file that contains it, which may be an included one."""
     @property
     def line(self) -> int: ...
     @property
@@ -268,7 +340,7 @@ class JobSection:
         """``numjobs``."""
     @property
     def options(self) -> list[tuple[str, str]]:
-        """Its own over those of ``[global]``, in order."""
+        """Its own options over those of ``[global]``, in order."""
 
 @final
 class Job:
@@ -295,10 +367,10 @@ class Job:
     def jobs(self) -> list[JobSection]: ...
     @property
     def ignored(self) -> list[IdleOption]:
-        """Options that are left out."""
+        """Omitted options."""
     @property
     def without_effect(self) -> list[IdleOption]:
-        """Options that change nothing in a simulation."""
+        """Options without effect in a simulation."""
 
 class Scheduler:
     """A scheduler with its tunables."""
@@ -310,19 +382,19 @@ class Scheduler:
     def name(self) -> str: ...
     @property
     def settings(self) -> dict[str, int]:
-        """Every tunable that the simulator knows, the queue's too."""
+        """Every tunable of the simulator, including the queue's."""
     @property
     def changed(self) -> dict[str, int]:
-        """Those of the text."""
+        """The tunables in the text."""
     @property
     def own(self) -> list[tuple[str, str]]:
         """Other tunables of a real kernel, in the order of the text."""
 
 def split_scheduler(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Name and tunables of the same text, no value checked. InputError."""
+    """Name and tunables of the same text, with unchecked values. InputError."""
 
 class CancelToken:
-    """Tells running simulations to stop, and of the latest how far it is."""
+    """Cancels running simulations, and reports the progress of the latest."""
 
     def __init__(self) -> None: ...
     def cancel(self) -> None: ...
@@ -331,10 +403,10 @@ class CancelToken:
         """Virtual time reached."""
     @property
     def end_ns(self) -> int:
-        """Virtual time by which the run will have ended; 0 if nobody knows."""
+        """Virtual time by which the run will have ended; 0 if not known."""
 
 class PanicException(BaseException):
-    """A mistake in the core, whichever function was called."""
+    """A bug in the core, from any function."""
 
 @final
 class LatencySummary:
@@ -497,14 +569,14 @@ class RunSummary:
     def decisions_left_out(self) -> int | None: ...
 
 class Run:
-    """A finished run: `crates/blklab-core/src/result.rs` says what the fields mean."""
+    """A finished run: `crates/blklab-core/src/result.rs` explains the fields."""
 
     @property
     def summary(self) -> RunSummary:
         """The scalars."""
 
     def columns(self) -> list[str]:
-        """Names that `column` knows: ``series.read_bytes``, ``overview.sector``,
+        """Names for `column`: ``series.read_bytes``, ``overview.sector``,
         ``jobs.0.read.clat_hist.value_ns``, ``jobs.0.sync_hist.count`` and so on. Empty
         histograms are left out."""
 
@@ -520,9 +592,9 @@ def simulate(
     cancel: CancelToken | None,
     window: tuple[int, int, int] | None,
 ) -> Run:
-    """Run to the end without the GIL. `window`: begin and end in ns, and how many requests at
-    most, of what the columns ``detail`` and ``decisions`` keep. InputError for bad input,
-    KeyboardInterrupt when cancelled, RuntimeError when the run cannot go on."""
+    """Run to the end without the GIL. `window`: begin and end in ns, and the maximum number of
+    requests, for the columns ``detail`` and ``decisions``. InputError for bad input,
+    KeyboardInterrupt when cancelled, RuntimeError when the run cannot continue."""
 
 @final
 class FioFile:
@@ -537,7 +609,7 @@ class FioFile:
     def size_bytes(self) -> int: ...
     @property
     def start_bytes(self) -> int:
-        """Where it begins, if all lie in a row on one device."""
+        """Its first byte, if all files are contiguous on one device."""
 
 @final
 class FioCgroup:
@@ -568,31 +640,31 @@ class FioJob:
     def processes(self) -> int: ...
     @property
     def ends_by_ns(self) -> int | None:
-        """None if it is not known."""
+        """None if not known."""
     @property
     def writes(self) -> bool:
         """Or trims."""
     @property
     def direct(self) -> bool:
-        """All of its I/O goes past the page cache."""
+        """All of its I/O bypasses the page cache."""
     @property
     def cgroups(self) -> list[FioCgroup]:
-        """Without the root, each behind the one around it."""
+        """Without the root, each after its parent."""
 
     def write(self, places: Sequence[tuple[str, int | None]], cgroup: str | None) -> str:
-        """The job file; of each file, in the order of `describe`, its path and, if it is a piece
-        of a device, its first byte. All cgroups are inside `cgroup`, if there is one. InputError if
-        that cannot be said to fio."""
+        """The job file, with the path of each file in the order of `describe` and, for a part of a
+        device, its first byte. All cgroups are inside `cgroup`, if there is one. InputError if
+        fio's job files cannot express it."""
 
     def read(self, text: str, duration_ns: int) -> Run:
-        """The processes' results, from fio's ``json+``; nothing of the disk. InputError with one
-        line if it is none, or if one of fio's processes failed."""
+        """The processes' results, from fio's ``json+``, without those of the disk. InputError with
+        one line if it is not valid, or if one of fio's processes failed."""
 
 class BlockEvents:
-    """Follows the requests of the disk whose numbers (and those of its partitions) are
-    `devices`, by the pages of tracefs. Times count from `epoch_ns` of ``CLOCK_MONOTONIC``. With
-    `job` it is known whose a request is, on a device that begins at `first_sector` of the disk.
-    InputError with one line if a text of tracefs does not say what is needed."""
+    """Traces the requests of a disk, from the pages of tracefs; `devices` are the numbers of the
+    disk and its partitions. Times count from `epoch_ns` of ``CLOCK_MONOTONIC``. With `job`,
+    requests are attributed to its processes, on a device that begins at `first_sector` of the disk.
+    InputError with one line if a text of tracefs lacks a needed field."""
 
     def __init__(
         self,
@@ -605,14 +677,14 @@ class BlockEvents:
     ) -> None: ...
     @staticmethod
     def tracepoints() -> list[str]:
-        """Those of ``events/block`` whose `formats` are needed, and whose events."""
+        """The needed events of ``events/block``, with their `formats`."""
 
     def take(self, page: bytes) -> None:
         """A page of ``trace_pipe_raw`` of any CPU."""
 
     def advance(self, until_ns: int) -> None:
-        """All events up to this time have been taken, of every CPU."""
+        """All events up to this time, of every CPU, have been passed in."""
 
     def finish(self) -> tuple[Run, int]:
         """``overview`` and ``detail``; ``series`` of the queue and ``disk``'s ``in_flight_ns``,
-        ``service_ns`` and ``depth_max``, if no events were missing; how often some were."""
+        ``service_ns`` and ``depth_max``, if no events were missing; and the number of gaps."""

@@ -14,14 +14,14 @@ INTERRUPTED_TEXT = "interrupted; nothing was written"
 
 @dataclass(frozen=True)
 class Kept:
-    """The runs that were kept before an error ended the others."""
+    """The runs that were stored before an error ended the call."""
 
     numbers: tuple[str, ...]
-    """Of their comparisons in the store."""
+    """The numbers of their comparisons in the store."""
     study: bool = False
     """Whether they are parts of a study."""
     complete: bool = False
-    """All have run; only the report is missing."""
+    """All runs are complete; only the report is missing."""
 
 
 class BlklabError(Exception):
@@ -31,14 +31,13 @@ class BlklabError(Exception):
     detail: Sequence[str] = ()
     """Lines of another program, such as a compiler, to show above the message."""
     kept: Kept | None = None
-    """What can be resumed."""
+    """The stored runs that can be resumed."""
 
 
 class InputError(BlklabError):
     """Bad input from the user: a name, a file, a value.
 
-    The text, ``file:line: reason``, is made of the fields; those that are not known are None. The
-    core raises it too.
+    The fields form the text, ``file:line: reason``; unknown ones are None. The core raises it too.
     """
 
     exit_code = 2
@@ -54,10 +53,10 @@ class InputError(BlklabError):
         expected: str | None = None,
         nearest: str | None = None,
     ) -> None:
-        # Only these: whoever copies an exception makes it of them, and then sets the fields.
+        # Only these: copying an exception creates it from `args`, and then sets the fields.
         super().__init__(reason)
         self.reason = reason
-        """What is wrong, one line."""
+        """The error, one line."""
         self.file = file
         """The file's path or name, as given."""
         self.line = line
@@ -67,11 +66,11 @@ class InputError(BlklabError):
         self.option = option
         """The option, key or tunable, as written."""
         self.found = found
-        """What stands there."""
+        """The text found there."""
         self.expected = expected
-        """What may stand there."""
+        """The text expected there."""
         self.nearest = nearest
-        """The valid name nearest to the one that stands there."""
+        """The valid name nearest to the one found."""
 
     def __str__(self) -> str:
         place = self.file or ""
@@ -80,7 +79,7 @@ class InputError(BlklabError):
         return f"{place}: {self.reason}" if place else self.reason
 
     def within(self, place: str) -> InputError:
-        """The same of a larger thing, whose name says more than file and line do."""
+        """The same error for a larger thing; its name says more than file and line."""
         told = copy.copy(self)
         told.file, told.line, told.column = place, None, None
         return told
@@ -103,9 +102,9 @@ class NoRoomError(InputError):
         self.job = job
         """The job's name."""
         self.need_bytes = need_bytes
-        """What its files and those of the jobs before it need."""
+        """The bytes that its files and those of the jobs before it need."""
         self.room_bytes = room_bytes
-        """What the disk has."""
+        """The bytes that the disk has."""
 
 
 class RunError(BlklabError):
@@ -113,7 +112,7 @@ class RunError(BlklabError):
 
 
 class StoreError(BlklabError):
-    """The store cannot be used; the line says which one and why."""
+    """The store cannot be used; the message names it and gives the reason."""
 
 
 class StoppedError(BlklabError):
@@ -123,7 +122,7 @@ class StoppedError(BlklabError):
 
 
 def closest(wrong: str, right: Iterable[str]) -> str | None:
-    """The one of `right` that may be meant by `wrong`."""
+    """The name in `right` that is nearest to `wrong`."""
     return next(iter(difflib.get_close_matches(wrong, sorted(right), n=1, cutoff=0.6)), None)
 
 
@@ -136,7 +135,7 @@ def nearest(wrong: str, right: Iterable[str]) -> str:
 
 
 def unknown(reason: str, wrong: str, right: Iterable[str]) -> InputError:
-    """`reason`, and what may be meant by the name `wrong` that is none of `right`."""
+    """`reason`, followed by suggestions from `right` for the name `wrong`."""
     names = [*right]
     return InputError(
         f"{reason}{nearest(wrong, names)}", found=wrong, nearest=closest(wrong, names)

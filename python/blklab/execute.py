@@ -1,8 +1,8 @@
 """Run experiments, several at a time; each end is an event.
 
-An `Executor` has one method and is given plain data (`blklab.domain.task`), so that another one can
-run the same tasks elsewhere: there, `carried_out` makes the rig and runs one. What a task measures
-is reduced where it runs: what travels, and what waits for the others, is small.
+An `Executor` has one method and receives plain data (`blklab.domain.task`), so that another
+executor can run the same tasks elsewhere: there, `carried_out` makes the rig and runs one task. A
+task's result is reduced where it runs, so that only small data travel or wait for other tasks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from blklab.rigs import rig as rig_of
 
 @dataclass(frozen=True)
 class KeptRun:
-    """What a comparison keeps of a result: the figures, and the documents beside them."""
+    """The part of a result that a comparison stores: the figures and the rig's documents."""
 
     measurement: Measurement
     raw: Mapping[str, bytes]
@@ -36,7 +36,7 @@ class KeptRun:
 
 
 Found: TypeAlias = KeptRun | Result
-"""What a task gives: see `Task.wanted`."""
+"""The result of a task: see `Task.wanted`."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Ended:
     """A task that has ended."""
 
     number: int
-    """Among the tasks."""
+    """The task's number."""
     found: Found
     begun_at: datetime
     """UTC, as `ended_at`."""
@@ -58,8 +58,8 @@ class Executor(Protocol):
         """Run all; they begin in the order of `tasks`. `ended` is called after each, in this
         thread, as they end.
 
-        BlklabError of the first that fails, KeyboardInterrupt if the user says so: those under
-        way are cancelled, and nothing runs any more when this raises.
+        BlklabError of the first task that fails, KeyboardInterrupt after Ctrl-C: running tasks are
+        cancelled, and nothing runs when this raises.
         """
 
 
@@ -69,8 +69,8 @@ class Local:
 
     threads: int
     rig: Rig | None = None
-    """Runs the tasks that are its own: one that is prepared, as the live rig, whose disks are
-    borrowed and whose test files are laid out. For all others a rig is made of what they say."""
+    """A prepared rig, such as the live rig with its borrowed disks and test files; it runs the
+    tasks with its own spec. Other tasks get a rig made from their spec."""
 
     def run(self, tasks: Sequence[Task], ended: Callable[[Ended], None]) -> None:
         """See `Executor`."""
@@ -90,13 +90,13 @@ class Local:
 
 @dataclass
 class _Rigs:
-    """One for each spec."""
+    """A rig for each spec."""
 
     given: Rig | None
     made: dict[RigSpec, Rig] = field(default_factory=dict)
 
     def of(self, spec: RigSpec) -> Rig:
-        """The one that was given, if it is so; else a new one, once."""
+        """The given rig if it has this spec; else a new one, made once."""
         if spec not in self.made:
             is_given = self.given is not None and self.given.spec == spec
             self.made[spec] = self.given if is_given and self.given else rig_of(spec)
@@ -104,7 +104,7 @@ class _Rigs:
 
 
 def carried_out(task: Task, rig: Rig | None = None, number: int = 0) -> Ended:
-    """Run one task, on `rig` or on one that is made for it. BlklabError if it fails."""
+    """Run one task, on `rig` or on a new rig. BlklabError if it fails."""
     experiment = task.experiment
     begun_at = datetime.now(UTC)
     try:
@@ -127,10 +127,11 @@ def carry_out(
     keeper: Keeper,
     first: int = 0,
 ) -> list[Measurement]:
-    """Run what `keeper` has not kept before, which `rig` is prepared for; figures of all runs.
+    """Run the runs that `keeper` has not stored yet, for which `rig` is prepared; returns the
+    figures of all runs.
 
-    `first` is the first one's number in the keeper's plan. Sorted by the plan's `place`, whatever
-    the order in which they ran and ended.
+    `first` is the number of the first run in the keeper's plan. Results are sorted by the plan's
+    `place`, whatever the order of the runs.
     """
     kept = {number - first: one for number, one in keeper.kept.items()}
     measured = {planned.place: kept.get(number) for number, planned in enumerate(runs)}

@@ -1,5 +1,5 @@
-"""Where the ``blklab`` command begins: what it is made of takes a tenth of a second to load, and
-Ctrl-C may come before that is done."""
+"""The start of the ``blklab`` command: loading takes a tenth of a second, and Ctrl-C may come
+before it is complete."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""cfq, deadline and noop against what Linux 4.12.4 decided on a disk of constant service time."""
+"""cfq, deadline and noop against Linux 4.12.4 on a disk of constant service time."""

@@ -1,13 +1,13 @@
-"""cfq, deadline and noop against what Linux 4.12.4 did on a disk of constant service time.
+"""cfq, deadline and noop against Linux 4.12.4 on a disk of constant service time.
 
-``python -m validation.linux412 [FOLDER] [--run WORD]``. The folder has what user-mode Linux 4.12.4
-with scsi_debug did in virtual time (`reference.py` says in which files); without an argument the
-environment variable BLKLAB_LINUX412 names it. Each run is simulated on the same host. A row, one
-process in one direction, is met if its IOPS are within 2 % and its 99th percentile within 5 %. Per
-scheduler the share of rows met is printed, and how many turns of cfq have the same owner and
-length, and how many requests were issued in the same order, which depends on single nanoseconds
-where processes take turns. Each miss is listed. The exit code is 1 if a scheduler has less than
-95 % of its rows.
+``python -m validation.linux412 [FOLDER] [--run WORD]``. The folder has recordings of user-mode
+Linux 4.12.4 with scsi_debug in virtual time (`reference.py` lists the files); without an argument
+the environment variable BLKLAB_LINUX412 names it. Each run is simulated on the same host. A row,
+one process in one direction, is met if its IOPS are within 2 % and its 99th percentile within 5 %.
+For each scheduler it prints the share of rows met, the share of cfq's turns with the same owner and
+length, and the share of requests issued in the same order, which depends on single nanoseconds
+where processes take turns. Each miss is listed. The exit code is 1 if a scheduler has less than 95
+% of its rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How near the simulator's figures, slices and order are to the reference's."""
+"""The agreement of the simulator's figures, slices and order with the reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SLICE_WITHIN = 0.02
 
 @dataclass(frozen=True)
 class Found:
-    """One row of the reference, and what the simulator says."""
+    """One row of the reference, with the simulator's figures."""
 
     run: str
     row: Row
@@ -28,12 +28,12 @@ class Found:
 
     @property
     def iops_met(self) -> bool:
-        """Throughput is near enough."""
+        """Throughput is within the bound."""
         return _near(self.iops, self.row.iops, IOPS_WITHIN)
 
     @property
     def p99_met(self) -> bool:
-        """The 99th percentile is near enough."""
+        """The 99th percentile is within the bound."""
         return _near(self.p99_us, self.row.p99_us, P99_WITHIN)
 
     @property
@@ -68,8 +68,8 @@ def owners_share(ours: Sequence[Slice], real: Sequence[Slice]) -> float:
 
 
 def lengths_share(ours: Sequence[Slice], real: Sequence[Slice]) -> float:
-    """The share of the processes whose given slices have, at the median, the reference's length;
-    1 if the reference gave none."""
+    """The share of the processes with the reference's median slice; 1 if the reference has no
+    slices."""
 
     def medians(slices: Sequence[Slice]) -> dict[str, int]:
         by_process: dict[str, list[int]] = {}
@@ -84,7 +84,7 @@ def lengths_share(ours: Sequence[Slice], real: Sequence[Slice]) -> float:
 
 
 def order_share(ours: Sequence[tuple[int, int]], real: Sequence[Issued]) -> float:
-    """The share of the first requests that are the same process's, in the order of issue."""
+    """The share of the first requests that belong to the same process, in the order of issue."""
     theirs = [one.process for one in real if one.op != NO_DATA]
     return _equal([process for _, process in ours], theirs)
 

@@ -1,4 +1,4 @@
-"""What was measured on Linux 4.12.4: runs, the order of issue, and cfq's slices.
+"""Recordings of Linux 4.12.4: runs, the order of issue, and cfq's slices.
 
 The folder has ``runs.csv`` (a row for each process and direction of each run), the job files in
 ``jobs/``, the first requests of each run in the order of issue in ``issue/*.csv.gz``, and cfq's
@@ -62,7 +62,7 @@ class Run:
     name: str
     workload: str
     scheduler: str
-    """As blklab writes it, with settings."""
+    """In blklab's form, with settings."""
     depth: int
     service_us: int
     job: str

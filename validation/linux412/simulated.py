@@ -19,19 +19,19 @@ HOST = (
 )
 """User-mode Linux in virtual time: only reading the clock takes time."""
 WEIGHTS = {"a": 100, "b": 500}
-"""Of the cgroups, which were made before the runs."""
+"""The settings of the cgroups, which were created before the runs."""
 REQUESTS = 2_000
-"""How many requests are kept of each run."""
+"""The number of recorded requests of each run."""
 TICK_PHASE_US = 9_500
-"""How long after a tick the runs begin. It is not recorded: it was chosen from a scan of seven
-values on the runs of deadline. The first requests that expire in them show only 5 to 10 ms."""
+"""The start of the runs after a tick. It was not recorded: it was chosen from a scan of seven
+values on the runs of deadline. Their first expired requests show only that it is 5 to 10 ms."""
 _DELAY = re.compile(r"startdelay=(\d+)ms\n")
 _CGROUP = re.compile(r"exec_prerun=.*/cg/(\w+)/tasks")
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """What the simulator did."""
+    """A simulated run."""
 
     result: Result
 

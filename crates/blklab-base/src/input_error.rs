@@ -1,12 +1,12 @@
-//! Why an input is refused, as a value: of every file and text that users write.
+//! The error of a refused input, as a value: for every file and text that users write.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why an input is refused. Its text is one line: the place, then the reason.
+/// The error of a refused input. Its text is one line: the place, then the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputError {
-    /// What is wrong, in one line, without file and line.
+    /// The reason, in one line, without file and line.
     pub reason: String,
     /// The file, as given.
     pub file: Option<String>,
@@ -16,11 +16,11 @@ pub struct InputError {
     pub column: Option<usize>,
     /// The option, key or tunable, as written.
     pub option: Option<String>,
-    /// What stands there.
+    /// The text found.
     pub found: Option<String>,
-    /// What may stand there.
+    /// The text expected.
     pub expected: Option<String>,
-    /// The valid name nearest to the one that stands there.
+    /// The valid name nearest to the one found.
     pub nearest: Option<String>,
 }
 
@@ -30,25 +30,25 @@ impl InputError {
         InputError { reason: reason.into(), ..InputError::default() }
     }
 
-    /// Of this option, key or tunable.
+    /// About this option, key or tunable.
     #[must_use]
     pub fn option(self, option: impl Into<String>) -> InputError {
         InputError { option: Some(option.into()), ..self }
     }
 
-    /// What stands there.
+    /// The text found.
     #[must_use]
     pub fn found(self, found: impl Into<String>) -> InputError {
         InputError { found: Some(found.into()), ..self }
     }
 
-    /// What may stand there.
+    /// The text expected.
     #[must_use]
     pub fn expected(self, expected: impl Into<String>) -> InputError {
         InputError { expected: Some(expected.into()), ..self }
     }
 
-    /// The valid name nearest to what stands there, if one is near.
+    /// The valid name nearest to the text found, if one is near.
     #[must_use]
     pub fn nearest(self, nearest: Option<impl Into<String>>) -> InputError {
         InputError { nearest: nearest.map(Into::into), ..self }

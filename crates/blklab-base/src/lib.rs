@@ -1,4 +1,4 @@
-//! What all crates share: units, errors of inputs, words for messages, the event queue.
+//! Shared by all crates: units, errors of inputs, words for messages, the event queue.
 
 pub mod event_queue;
 pub mod input_error;

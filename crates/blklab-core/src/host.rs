@@ -233,7 +233,7 @@ impl Cpus {
         self.worked
     }
 
-    /// That CPU is busy until exactly then.
+    /// Whether the CPU is busy until exactly `at`.
     #[inline]
     pub fn works_until(&self, cpu: u16, at: Nanos) -> bool {
         self.free[usize::from(cpu)] == at

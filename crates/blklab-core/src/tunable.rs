@@ -194,7 +194,7 @@ impl Settings {
         self.values[self.index(name)]
     }
 
-    /// The same if it was set, for tunables whose default depends on the disk.
+    /// The value if it was set, for tunables whose default depends on the disk.
     ///
     /// # Panics
     /// As [`Settings::get`].
@@ -208,7 +208,7 @@ impl Settings {
         index.unwrap_or_else(|| panic!("no tunable '{name}' in the table"))
     }
 
-    /// Those that were set, also to their defaults.
+    /// The tunables that were set, also those set to their defaults.
     pub fn given(&self) -> impl Iterator<Item = (&'static Tunable, i64)> + '_ {
         self.iter().zip(&self.chosen).filter(|(_, chosen)| **chosen).map(|(setting, _)| setting)
     }

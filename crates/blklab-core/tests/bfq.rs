@@ -34,7 +34,7 @@ fn a_longer_turn_comes_nearer_to_the_whole_disk() {
 }
 
 #[test]
-fn sectors_are_shared_by_priority_level_and_time_by_nobody() {
+fn sectors_are_shared_by_priority_level_and_time_is_not() {
     let pair = [(0, "prioclass=2 prio=1"), (60, "prioclass=2 prio=6")];
     let result = run(&readers(&pair), DISK, "bfq:low_latency=0");
     let [high, low] = [0, 1].map(|index| mb_s(&result.jobs[index]));
@@ -45,7 +45,7 @@ fn sectors_are_shared_by_priority_level_and_time_by_nobody() {
 /// The readers of the study's part about shares: weights of 20, 20 and 40, at both ends of the
 /// disk.
 #[test]
-fn who_is_too_slow_for_a_budget_pays_for_time_and_ends_later_unless_budgets_are_small() {
+fn a_process_too_slow_for_its_budget_pays_for_time_and_ends_later_unless_budgets_are_small() {
     let job = "[global]\nrw=read\nbs=256k\ndirect=1\nfilename=/dev/disk\nprioclass=2\n\
                [outer]\noffset=0\nsize=64m\nprio=6\n\
                [inner]\noffset=290g\nsize=64m\nprio=6\n\
@@ -75,7 +75,7 @@ fn cgroups_share_sectors_by_weight_whatever_is_in_them() {
 }
 
 #[test]
-fn who_syncs_after_every_write_pays_for_the_idling_for_readers() {
+fn a_process_that_syncs_after_every_write_pays_for_the_idling_for_readers() {
     let job = "[global]\nfilename=/dev/disk\nruntime=20\ntime_based\n\
                [syncs]\nrw=randwrite\nbs=4k\nsize=10g\noffset=50%\nfsync=1\n\
                [readers]\nrw=read\nbs=128k\ndirect=1\nsize=20g\nnumjobs=2\noffset_increment=20%\n";

@@ -61,7 +61,7 @@ fn a_reader_of_the_idle_class_leaves_the_disk_to_others() {
 }
 
 #[test]
-fn who_reads_now_and_then_waits_less_for_the_page_cache_to_be_written() {
+fn an_occasional_reader_waits_less_for_writeback() {
     let job = "[global]\nfilename=/dev/disk\nruntime=30\ntime_based\n\
                [writer]\nrw=randwrite\nbs=4k\nsize=100g\noffset=50%\n\
                [reader]\nrw=randread\nbs=4k\ndirect=1\nsize=10g\nthinktime=20000\n";

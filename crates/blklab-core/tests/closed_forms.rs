@@ -138,7 +138,7 @@ fn the_scheduler_sees_io_priorities() {
 }
 
 #[test]
-fn who_waits_for_a_tag_gets_it_only_if_others_take_time_to_submit_again() {
+fn a_process_that_waits_for_a_tag_gets_it_only_if_others_take_time_to_submit_again() {
     // The first job has all 32 tags when the second starts. The owner of a completed request is
     // woken before the process that waits for its tag, as in a guest without CPU costs.
     let of = |free_host| ratio("[first]\n[second]\n", "none", free_host);
@@ -180,7 +180,7 @@ fn telling_the_kernel_what_to_expect_changes_what_is_read_ahead() {
 }
 
 #[test]
-fn writes_to_a_partition_come_without_a_plug_and_merge_before_anybody_dispatches() {
+fn writes_to_a_partition_come_without_a_plug_and_merge_before_any_dispatch() {
     let merges = |scheduler, batch, partitions| {
         let job = format!(
             "[a]\nrw=write\nbs=64k\nsize=8m\ndirect=1\nioengine=libaio\niodepth=8\niodepth_batch={batch}\n"
@@ -200,7 +200,7 @@ fn writes_to_a_partition_come_without_a_plug_and_merge_before_anybody_dispatches
 }
 
 #[test]
-fn who_reads_through_memory_is_not_locked_out_by_write_back() {
+fn a_reader_through_memory_is_not_locked_out_by_writeback() {
     // Writeback takes all requests, so readers often wait for one, and are woken together with the
     // flusher. They must not lose that race every time.
     let job = "[global]\nruntime=6\ntime_based\nsize=4g\nbs=1m\n[from]\nrw=read\n[to]\nrw=write\n";

@@ -89,7 +89,7 @@ fn what_does_not_fit_is_counted() {
 }
 
 #[test]
-fn who_decides_nothing_notes_nothing() {
+fn a_scheduler_without_decisions_records_none() {
     let result = Experiment::new(READERS_AND_WRITER, "su800-128gb", "none").run_and_keep(window(0, 100, 100));
     assert_eq!((result.decisions_left_out, result.decisions.at_ns.len()), (None, 0));
 }

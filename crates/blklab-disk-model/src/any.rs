@@ -12,11 +12,11 @@ use blklab_base::units::{Nanos, Sector};
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum AnyDisk {
-    /// Turning.
+    /// A hard disk.
     Hdd(Hdd),
-    /// Not turning.
+    /// A solid-state disk.
     Ssd(Ssd),
-    /// Of constant service time.
+    /// A disk of constant service time.
     Constant(Constant),
 }
 

@@ -13,8 +13,7 @@ pub fn text(name: &str) -> Option<&'static str> {
 /// The model of the shipped disk `name`; `None` if there is none.
 ///
 /// # Panics
-///
-/// If the file is not valid: a test reads each.
+/// If the file is not valid; a test reads each file.
 pub fn model(name: &str) -> Option<DiskModel> {
     let model = DiskModel::parse(text(name)?, &format!("{name}.toml"));
     Some(model.expect("a test reads every shipped disk"))

@@ -1,10 +1,8 @@
 //! A disk on which every command takes the same time, wherever and however large it is.
-//!
-//! No real disk is like that. It shows what a scheduler decides, and nothing of a disk: which
-//! request goes first, how long a turn lasts, how many requests are in flight. Up to
-//! `queue_depth` commands are served at once, each in that time, as Linux's `scsi_debug` does with
-//! `ndelay` and `null_blk` with `completion_nsec`. There is no cache: a write is durable when it
-//! completes, and hosts send no flushes; one that comes takes the same time.
+//! No real disk behaves like this. It shows only a scheduler's decisions: which request goes first, how long
+//! a turn lasts, how many requests are in flight. Up to `queue_depth` commands are served at once, each in
+//! that time, as in Linux's `scsi_debug` with `ndelay` and `null_blk` with `completion_nsec`. There is no
+//! cache: a write is durable when it completes, and hosts send no flushes; a flush takes the same time.
 
 use std::collections::VecDeque;
 
@@ -13,7 +11,7 @@ use blklab_base::units::{Nanos, Sector};
 use super::keys::Values;
 use super::{Begins, Command, Completion, Disk, DiskLimits, Tag};
 
-/// What the keys mean.
+/// The parameters from the keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConstantConfig {
     service: Nanos,
@@ -34,7 +32,7 @@ pub struct Constant {
     /// order of submission.
     ends: VecDeque<(Nanos, Tag)>,
     busy: Nanos,
-    /// Until then the time is in `busy`.
+    /// `busy` includes the time up to here.
     counted: Nanos,
     begins: Begins,
 }
@@ -90,7 +88,7 @@ impl Disk for Constant {
     }
 
     fn busy(&self) -> Nanos {
-        // The time of commands that have not ended yet counts already; no run ends with any.
+        // Includes the time of commands that have not ended yet; no run ends with such commands.
         self.busy
     }
 }

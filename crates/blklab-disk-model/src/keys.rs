@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// What a key's value may be. Bounds are inclusive and in the key's unit.
+/// The type and range of a key's value. Bounds are inclusive and in the key's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Allowed {
     /// A whole number.
     Integer(i64, i64),
     /// Any number.
     Number(f64, f64),
-    /// `true` or `false`; an override may also say `on`, `off`, `1`, `0`.
+    /// `true` or `false`; an override may also be `on`, `off`, `1`, `0`.
     Flag,
     /// One of these words.
     Choice(&'static [&'static str]),
@@ -17,9 +17,9 @@ pub enum Allowed {
     Text,
     /// One to four numbers.
     Numbers(f64, f64),
-    /// Pairs of numbers, each pair rising or falling as the key's help says.
+    /// Pairs of numbers, rising or falling as described in the key's help.
     Pairs(f64, f64),
-    /// Rows of so many numbers.
+    /// Rows of this many numbers.
     Rows(usize, f64, f64),
 }
 
@@ -40,14 +40,14 @@ impl fmt::Display for Allowed {
     }
 }
 
-/// What happens when a file does not give the key.
+/// The default of a key that is missing in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
     /// The file is refused.
     Error,
-    /// This value, written as an override would write it.
+    /// This value, in the form of an override.
     Default(&'static str),
-    /// The model does without.
+    /// The feature is off.
     Without,
 }
 
@@ -58,11 +58,11 @@ pub struct Key {
     pub name: &'static str,
     /// Unit of the value; empty for plain numbers and words.
     pub unit: &'static str,
-    /// What its value may be.
+    /// The type and range of its value.
     pub allowed: Allowed,
-    /// What happens without it.
+    /// Its default.
     pub absent: Absent,
-    /// What it means, in one line.
+    /// Its meaning, in one line.
     pub help: &'static str,
 }
 
@@ -71,7 +71,7 @@ pub struct Key {
 pub enum Value {
     /// A whole number or any number.
     Number(f64),
-    /// Yes or no.
+    /// True or false.
     Flag(bool),
     /// A word or a text.
     Text(String),
@@ -133,8 +133,8 @@ impl Key {
         good.then_some(value)
     }
 
-    /// The value that an override's text means, if this key allows it. Lists are
-    /// separated by `/`, so that they can stand between an override's commas.
+    /// The value of an override's text, if this key allows it. Lists are separated by `/`, because commas
+    /// separate overrides.
     pub(super) fn read(&self, text: &str) -> Option<Value> {
         let text = text.trim();
         let value = match self.allowed {
@@ -246,7 +246,7 @@ pub(super) const KINDS: &[&str] = &["hdd", "ssd", "constant"];
 const KIND: Key =
     key("kind", "", Choice(KINDS), Error, "hard disk, solid-state disk, or one of constant service time");
 const NAME: Key = key("name", "", Text, Error, "maker's name of the disk");
-const SUMMARY: Key = key("summary", "", Text, Error, "what it is, in one line");
+const SUMMARY: Key = key("summary", "", Text, Error, "summary, in one line");
 const TRANSPORT: Key =
     key("transport", "", Choice(&["sata", "sas", "nvme"]), Error, "how the host reaches the disk");
 const CAPACITY: Key =
@@ -262,7 +262,7 @@ const PHYSICAL: Key = key(
 );
 const LINK: Key =
     key("link_mb_s", "MB/s", Number(1.0, 100_000.0), Error, "payload rate of the link to the host");
-const NCQ: Key = key("ncq", "", Flag, Default("true"), "takes more than one command at a time");
+const NCQ: Key = key("ncq", "", Flag, Default("true"), "accepts more than one command at a time");
 const QUEUE_DEPTH: Key =
     key("queue_depth", "", Integer(1, 65_535), Default("32"), "commands taken at once, per hardware queue");
 const HW_QUEUES: Key =
@@ -274,13 +274,13 @@ const MAX_HW: Key = key(
     Default("32767"),
     "largest command (ATA: 65,535 sectors)",
 );
-const FUA: Key = key("fua", "", Flag, Default("false"), "tells the host that it knows FUA");
+const FUA: Key = key("fua", "", Flag, Default("false"), "reports FUA support to the host");
 const WRITE_CACHE: Key = key(
     "write_cache",
     "",
     Flag,
     Default("true"),
-    "ends a write when its data are in the cache, not on the medium",
+    "completes a write when its data are in the cache, before they are on the medium",
 );
 
 /// Keys of `kind = "hdd"`.
@@ -297,14 +297,14 @@ pub static HDD_KEYS: &[Key] = &[
     QUEUE_DEPTH,
     MAX_HW,
     FUA,
-    key("rpm", "1/min", Integer(1_000, 30_000), Error, "turns per minute"),
+    key("rpm", "1/min", Integer(1_000, 30_000), Error, "revolutions per minute"),
     key("heads", "", Integer(1, 64), Error, "surfaces with data"),
     key(
         "mapping",
         "",
         Choice(&["plain", "serpentine", "serpentine_heads"]),
         Default("plain"),
-        "order of tracks: all heads of a cylinder in turn; to and fro over a band of cylinders; or all heads, in odd cylinders of a zone from the last to the first",
+        "order of tracks: all heads of a cylinder in turn; back and forth over a band of cylinders; or all heads, in odd cylinders of a zone from the last to the first",
     ),
     key(
         "serpentine_cylinders",
@@ -347,7 +347,7 @@ pub static HDD_KEYS: &[Key] = &[
         "",
         Choice(&["zone", "track", "cylinders", "disk", "zone_tracks"]),
         Default("zone"),
-        "with zone_layout: where the spare sectors are: at the end of each zone, track, sparing_cylinders or cylinder (disk: slips add up over the zone), or as tracks at the end of the zone",
+        "with zone_layout: the place of the spare sectors: at the end of each zone, track, sparing_cylinders or cylinder (disk: slips accumulate over the zone), or as tracks at the end of the zone",
     ),
     key(
         "sparing_cylinders",
@@ -361,7 +361,7 @@ pub static HDD_KEYS: &[Key] = &[
         "",
         Pairs(0.0, 1e12),
         Without,
-        "with zone_layout: places that are passed over: [zone, from 0; sector, or track with sparing = zone_tracks, of the zone]",
+        "with zone_layout: skipped places: [zone, from 0; sector, or track with sparing = zone_tracks, of the zone]",
     ),
     key(
         "seek_track_to_track_ms",
@@ -390,15 +390,9 @@ pub static HDD_KEYS: &[Key] = &[
         "",
         Choice(&["root", "linear"]),
         Default("root"),
-        "linear: each distance is looked up on straight lines between the pairs, which need not rise",
+        "linear: straight lines over the distance between the pairs, which need not rise",
     ),
-    key(
-        "write_settle_ms",
-        "ms",
-        Number(-5.0, 20.0),
-        Error,
-        "what a seek takes longer before a write than before a read",
-    ),
+    key("write_settle_ms", "ms", Number(-5.0, 20.0), Error, "additional time of a seek before a write"),
     key(
         "head_switch_ms",
         "ms",
@@ -420,42 +414,42 @@ pub static HDD_KEYS: &[Key] = &[
         Error,
         "angle between a track's end and the next cylinder's start, as time",
     ),
-    key("cache_kib", "KiB", Integer(64, 1 << 21), Error, "cache memory for data read"),
-    key("cache_segments", "", Integer(1, 256), Error, "streams that the read cache keeps apart"),
+    key("cache_kib", "KiB", Integer(64, 1 << 21), Error, "cache memory for read data"),
+    key("cache_segments", "", Integer(1, 256), Error, "number of streams that the read cache distinguishes"),
     key(
         "cache_segment_sectors",
         "sectors",
         Integer(1, 1 << 22),
         Without,
-        "sectors of a segment, where they are not cache_kib over cache_segments",
+        "sectors of a segment, if not cache_kib divided by cache_segments",
     ),
     key(
         "read_ahead_to",
         "",
         Choice(&["distance", "segment", "track", "next_track"]),
         Default("distance"),
-        "where it stops reading on: after read_ahead_kib; at most so far, when the segment is full; at the end of the track; of the next one too if the read continued one",
+        "end of read-ahead: after read_ahead_kib; at most there, when the segment is full; at the end of the track; or of the next one too if the read continued one",
     ),
     key(
         "read_ahead_keeps",
         "",
         Flag,
         Default("false"),
-        "reading on does not replace requested data of the segment",
+        "read-ahead does not replace requested data of the segment",
     ),
     key(
         "read_ahead_sectors",
         "sectors",
         Integer(0, 1 << 22),
         Without,
-        "read_ahead_kib, where that is not a whole number",
+        "replaces read_ahead_kib, if that is not a whole number",
     ),
     key(
         "zero_latency_read",
         "",
         Flag,
         Default("false"),
-        "a read begins with whichever of its sectors on the track comes first",
+        "a read begins with the first of its sectors on the track that reaches the head",
     ),
     key("zero_latency_write", "", Flag, Default("false"), "a write does"),
     key(
@@ -463,12 +457,12 @@ pub static HDD_KEYS: &[Key] = &[
         "",
         Flag,
         Default("false"),
-        "a write makes the read cache forget the segments it overlaps",
+        "a write empties the segments of the read cache that it overlaps",
     ),
-    key("read_ahead", "", Flag, Default("true"), "reads on behind a read while nothing else is asked"),
-    key("read_ahead_kib", "KiB", Integer(0, 1 << 20), Error, "how far it reads on behind the last read"),
+    key("read_ahead", "", Flag, Default("true"), "reads ahead after a read while no other command waits"),
+    key("read_ahead_kib", "KiB", Integer(0, 1 << 20), Error, "distance of read-ahead after the last read"),
     WRITE_CACHE,
-    key("write_cache_kib", "KiB", Integer(4, 1 << 21), Error, "cache memory for data to be written"),
+    key("write_cache_kib", "KiB", Integer(4, 1 << 21), Error, "cache memory for written data"),
     key(
         "write_cache_extents",
         "",
@@ -488,14 +482,14 @@ pub static HDD_KEYS: &[Key] = &[
         "ms",
         Number(0.0, 10_000.0),
         Default("20"),
-        "quiet time after which what is in the write cache is written anyway",
+        "idle time after which the write cache is written to the medium",
     ),
     key(
         "destage_burst",
         "",
         Integer(1, 4_096),
         Default("16"),
-        "pieces of the write cache that are written in one go, in order of address; then commands get as long",
+        "pieces of the write cache that are written in one burst, in order of address; then commands get the same length of time",
     ),
     key(
         "ncq_policy",
@@ -509,28 +503,28 @@ pub static HDD_KEYS: &[Key] = &[
         "",
         Integer(1, 65_535),
         Default("1"),
-        "commands, with the one under way, whose order is fixed; with no more in flight, that of arrival",
+        "number of commands with a fixed order, including the current one; with no more in flight, commands are served in order of arrival",
     ),
     key(
         "ncq_look_ahead",
         "",
         Integer(1, 65_535),
         Default("65535"),
-        "commands compared for each choice; the next choice goes on with those behind them",
+        "commands compared for each choice; the next choice continues after them",
     ),
     key(
         "ncq_ageing",
         "",
         Number(0.0, 1.0),
         Default("0.02"),
-        "head start of a waiting command: time forgiven per time waited",
+        "head start of a waiting command, per waiting time",
     ),
     key(
         "ncq_deadline_ms",
         "ms",
         Number(1.0, 600_000.0),
         Default("2000"),
-        "a command that has waited so long in the disk goes before all that came later",
+        "a command that has waited this long in the disk goes before all later ones",
     ),
     key(
         "ncq_deadline_batch",
@@ -545,7 +539,7 @@ pub static HDD_KEYS: &[Key] = &[
         "us",
         Number(0.0, 100_000.0),
         Error,
-        "controller's work for a read found in the cache",
+        "controller's work for a read that hits the cache",
     ),
     key("write_overhead_us", "us", Number(0.0, 100_000.0), Error, "controller's work for a write"),
     key(
@@ -574,28 +568,28 @@ pub static HDD_KEYS: &[Key] = &[
         "us",
         Number(0.0, 100_000.0),
         Without,
-        "from a write's submission until its data begin to come, while the arm seeks already; without: data come first",
+        "from a write's submission until its data begin to arrive, while the arm already seeks; without: data arrive before the seek",
     ),
     key(
         "write_seek_min_ms",
         "ms",
         Number(0.0, 20.0),
         Default("0"),
-        "least time to bring the head to a write that is not cached",
+        "least positioning time of a write that is not cached",
     ),
     key(
         "read_reselect_us",
         "us",
         Number(0.0, 100_000.0),
         Default("0"),
-        "time to take the link again for a read's data",
+        "time to reselect the host for a read's data",
     ),
     key(
         "read_reselect_percent",
         "%",
         Number(0.0, 100.0),
         Default("0"),
-        "part of a read that has come from the medium when the drive takes the link again",
+        "part of a read that has come from the medium when the drive reselects",
     ),
     key(
         "read_end_us",
@@ -610,7 +604,7 @@ pub static HDD_KEYS: &[Key] = &[
         "MB/s",
         Number(1.0, 100_000.0),
         Without,
-        "payload rate of the link from the host, where it is not link_mb_s",
+        "payload rate of the link from the host, if not link_mb_s",
     ),
 ];
 
@@ -663,58 +657,70 @@ pub static SSD_KEYS: &[Key] = &[
         "us",
         Number(0.0, 10_000.0),
         Error,
-        "controller's time for a command that no other command can share: the limit of IOPS",
+        "controller's serial time for each command: the limit of IOPS",
     ),
     key(
         "link_command_us",
         "us",
         Number(0.0, 1_000.0),
         Default("0"),
-        "time that a command takes of the link beside its data: the frames of SATA's NCQ",
+        "link time of a command besides its data: the frames of SATA's NCQ",
     ),
-    key("read_latency_us", "us", Number(0.0, 10_000.0), Error, "firmware's part of a read, shared freely"),
-    key("write_latency_us", "us", Number(0.0, 10_000.0), Error, "firmware's part of a write, shared freely"),
+    key(
+        "read_latency_us",
+        "us",
+        Number(0.0, 10_000.0),
+        Error,
+        "firmware's time for a read, in parallel with others",
+    ),
+    key(
+        "write_latency_us",
+        "us",
+        Number(0.0, 10_000.0),
+        Error,
+        "firmware's time for a write, in parallel with others",
+    ),
     key(
         "write_command_us",
         "us",
         Number(0.0, 10_000.0),
         Default("0"),
-        "firmware's time for a write that no other write can share: the new mapping and its journal",
+        "firmware's serial time for a write: the new mapping and its journal",
     ),
     key(
         "stream_read_us",
         "us",
         Number(0.0, 10_000.0),
         Without,
-        "controller's time for a read that continues a stream, which no other such read can share",
+        "controller's serial time for a read that continues a stream",
     ),
     key(
         "stream_read_mb_s",
         "MB/s",
         Number(1.0, 100_000.0),
         Without,
-        "pace of reads that continue a stream, behind their first 4 KiB, where it is below that of link and dies",
+        "rate of reads that continue a stream, after their first 4 KiB, if below that of link and dies",
     ),
     key(
         "stream_write_us",
         "us",
         Number(0.0, 10_000.0),
         Without,
-        "write_command_us of a write that continues a stream",
+        "write_command_us for a write that continues a stream",
     ),
     key(
         "stream_write_mb_s",
         "MB/s",
         Number(1.0, 100_000.0),
         Without,
-        "pace of writes that continue a stream, behind their first 4 KiB, where it is below that of link and dies: past the SLC cache",
+        "rate of writes that continue a stream, after their first 4 KiB, if below that of link and dies: when they bypass the SLC cache",
     ),
     key(
         "read_ahead_kib",
         "KiB",
         Integer(0, 65_536),
         Default("0"),
-        "how far the controller reads on behind a sequential read",
+        "distance of the controller's read-ahead after a sequential read",
     ),
     WRITE_CACHE,
     key("write_buffer_kib", "KiB", Integer(0, 1 << 21), Default("0"), "buffer for data to be programmed"),
@@ -723,21 +729,21 @@ pub static SSD_KEYS: &[Key] = &[
         "",
         Flag,
         Default("false"),
-        "capacitors save the buffer: a flush has nothing to do",
+        "capacitors save the buffer: a flush has no work",
     ),
     key(
         "flush_us",
         "us",
         Number(0.0, 1_000_000.0),
         Default("0"),
-        "a flush's own work (mapping tables) once the data are programmed",
+        "a flush's own work (mapping tables) after the data are programmed",
     ),
     key(
         "mapping_unit_kib",
         "KiB",
         Integer(1, 1_024),
         Default("4"),
-        "unit of the mapping; smaller writes read the rest; memory is 8 bytes per unit written",
+        "unit of the mapping; a smaller write first reads the rest of its unit; needs 8 bytes of memory per written unit",
     ),
     key(
         "overprovision_percent",
@@ -751,50 +757,50 @@ pub static SSD_KEYS: &[Key] = &[
         "KiB",
         Integer(0, 1 << 16),
         Default("0"),
-        "host data after which garbage collection wins as much room back in one go; 0: with each unit",
+        "host data after which garbage collection frees the same space in one step; 0: with each unit",
     ),
     key(
         "paced",
         "",
         Flag,
         Default("false"),
-        "lets writes into a half full buffer at the pace of the dies, instead of stopping them when it is full",
+        "admits writes at the rate of the dies from a half full buffer on, instead of stalling them when it is full",
     ),
     key(
         "fill_percent",
         "%",
         Number(0.0, 100.0),
         Default("0"),
-        "share of the addresses, from the first on, that hold data before the run",
+        "share of the addresses, from the first on, with data before the run",
     ),
     key(
         "preconditioned",
         "",
         Flag,
         Default("true"),
-        "sectors never written are read from a die by address, as after one sequential fill",
+        "unwritten sectors are read from a die by address, as after one sequential fill",
     ),
     key(
         "slc_cache_mib",
         "MiB",
         Integer(0, 1 << 22),
         Default("0"),
-        "data taken at SLC speed when the disk is empty",
+        "data accepted at SLC speed when the disk is empty",
     ),
     key(
         "slc_cache_full_mib",
         "MiB",
         Integer(0, 1 << 22),
         Default("0"),
-        "data taken at SLC speed when the disk is full; between, a straight line",
+        "data accepted at SLC speed when the disk is full; linear in between",
     ),
-    key("slc_program_us", "us", Number(0.1, 100_000.0), Default("200"), "program in SLC mode"),
+    key("slc_program_us", "us", Number(0.1, 100_000.0), Default("200"), "program time in SLC mode"),
     key(
         "slc_idle_ms",
         "ms",
         Number(0.0, 100_000.0),
         Default("100"),
-        "quiet time after which SLC data are folded into the main cells",
+        "idle time after which SLC data are folded into the main cells",
     ),
 ];
 
@@ -815,13 +821,13 @@ pub static CONSTANT_KEYS: &[Key] = &[
         "",
         Flag,
         Default("true"),
-        "the kernel takes it for a hard disk: schedulers idle as for one",
+        "the kernel treats it as a hard disk: schedulers idle for it",
     ),
     key(
         "service_us",
         "us",
         Number(0.001, 60_000_000.0),
         Error,
-        "time of each command, whatever it is; queue_depth of them are served at once",
+        "service time of each command; queue_depth of them are served at once",
     ),
 ];

@@ -1,16 +1,18 @@
-//! Disk models: told the time, told what to do, asked what is done.
-//!
-//! A model knows no clock and no transport. Someone submits a command at a time,
-//! asks when the next thing happens and collects completions; under the simulator
-//! that someone is the event loop, under a real kernel it is a ublk server.
+//! Disk models: the caller gives the time and the commands, and collects completions.
+//! A model has no clock and no transport. Its caller submits commands at given times, asks for the time of
+//! the next event and collects completions; in the simulator the caller is the event loop, under a real
+//! kernel it is a ublk server.
 
 mod any;
 pub mod catalogue;
 mod constant;
+mod draw;
 mod hdd;
+mod independence;
 mod keys;
 mod model;
 mod published;
+mod ranges;
 mod replay;
 mod ssd;
 #[cfg(test)]
@@ -23,10 +25,13 @@ pub use blklab_base::input_error::InputError;
 
 pub use self::any::AnyDisk;
 pub use self::constant::Constant;
+pub use self::draw::{Drawn, draw};
 pub use self::hdd::{Hdd, LongestWait};
+pub use self::independence::Validation;
 pub use self::keys::{Absent, Allowed, CONSTANT_KEYS, HDD_KEYS, Key, SSD_KEYS, Value};
 pub use self::model::{DiskModel, Parameter};
-pub use self::published::Published;
+pub use self::published::{Published, Role};
+pub use self::ranges::{RULES, Rule, Spread};
 pub use self::replay::{TraceRequest, replay};
 pub use self::ssd::Ssd;
 pub use self::validate::{Check, FIGURES, Figure, validate};
@@ -39,9 +44,9 @@ pub enum Op {
     Read,
     /// Write data.
     Write,
-    /// Make every write that has completed durable (`REQ_OP_FLUSH`). No address, no length.
+    /// Make every completed write durable (`REQ_OP_FLUSH`). No address, no length.
     Flush,
-    /// Tell the disk that the data are no longer needed (`REQ_OP_DISCARD`; fio's trim).
+    /// The data are no longer needed (`REQ_OP_DISCARD`; fio's trim).
     Discard,
 }
 
@@ -52,16 +57,16 @@ impl Op {
     }
 }
 
-/// Number by which a command is known while the disk has it.
+/// The number of a command while the disk has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tag(pub u32);
 
 /// One command as it crosses the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Comes back in the [`Completion`].
+    /// Returned in the [`Completion`].
     pub tag: Tag,
-    /// What to do. `Flush` has no address and no length.
+    /// The operation. `Flush` has no address and no length.
     pub op: Op,
     /// First sector.
     pub sector: Sector,
@@ -71,18 +76,18 @@ pub struct Command {
     pub fua: bool,
 }
 
-/// A command that the disk has ended.
+/// A completed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The command's tag.
     pub tag: Tag,
-    /// When it ended, as the host's interrupt would see it.
+    /// The time of its end, at the host's interrupt.
     pub at: Nanos,
-    /// When the disk began with it, if somebody asked by [`Disk::keep_begins`].
+    /// The time at which the disk began with it, if requested by [`Disk::keep_begins`].
     pub began: Option<Nanos>,
 }
 
-/// When the disk began with each command that it has: off unless somebody asks.
+/// The time at which the disk began with each current command; off by default.
 #[derive(Debug, Default)]
 pub(crate) struct Begins {
     /// By tag.
@@ -109,14 +114,14 @@ impl Begins {
     }
 }
 
-/// What a host learns of a disk when it finds it: the block layer's queue limits.
+/// The properties that a host reads from a disk: the block layer's queue limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskLimits {
     /// Size in sectors.
     pub capacity: Sector,
-    /// Turns (`queue/rotational`).
+    /// It rotates (`queue/rotational`).
     pub rotational: bool,
-    /// Commands the disk takes at once, per hardware queue (NCQ: 32; NVMe: its queue size).
+    /// Queue depth per hardware queue (NCQ: 32; NVMe: its queue size).
     pub queue_depth: u32,
     /// Hardware queues (SATA and SAS: 1; NVMe: one per CPU up to the controller's limit).
     pub hw_queues: u16,
@@ -126,39 +131,38 @@ pub struct DiskLimits {
     pub logical_block_bytes: u32,
     /// `queue/physical_block_size` in bytes.
     pub physical_block_bytes: u32,
-    /// Has a volatile write cache: a flush means something (`queue/write_cache`).
+    /// It has a volatile write cache: a flush has an effect (`queue/write_cache`).
     pub volatile_write_cache: bool,
-    /// Knows FUA; otherwise the host follows the write with a flush.
+    /// It supports FUA; otherwise the host sends a flush after the write.
     pub fua: bool,
 }
 
 /// A disk in virtual time.
-///
-/// The caller never lets time run backwards, calls [`Disk::advance`] whenever
-/// [`Disk::next_event`] is due, and has at most `queue_depth * hw_queues` commands out.
+/// The caller never lets time run backwards, calls [`Disk::advance`] whenever [`Disk::next_event`] is due,
+/// and has at most `queue_depth * hw_queues` commands in flight.
 pub trait Disk {
-    /// What the host learns of it.
+    /// Its properties for the host.
     fn limits(&self) -> &DiskLimits;
 
-    /// Hand over a command at `now`. Tags in use are unique.
+    /// Submits a command at `now`. Tags in use are unique.
     fn submit(&mut self, now: Nanos, command: Command);
 
-    /// When [`Disk::advance`] must be called next; [`Nanos::NEVER`] when the disk
-    /// waits for the host. Nothing completes before this time.
+    /// The time of the next call of [`Disk::advance`]; [`Nanos::NEVER`] when the disk waits for the host. No
+    /// command completes before this time.
     fn next_event(&self) -> Nanos;
 
-    /// Let time run to `now` and append what has completed to `done`, in order of
-    /// completion. Background work (destaging, garbage collection) goes on here too.
+    /// Advances the time to `now` and appends completions to `done`, in order. Background work (destaging,
+    /// garbage collection) is also done here.
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>);
 
     /// True when every sector of the range would survive a power cut now: no write
     /// to it is still in a volatile cache. Commands not yet completed do not count.
     fn is_durable(&self, sector: Sector, sectors: u32) -> bool;
 
-    /// Say of each command from now on when the disk began with it: when the arm of a hard disk
-    /// set out for it, or else when the controller turned to it.
+    /// From now on, records the time at which the disk began with each command: the start of a hard disk's
+    /// seek, or else of the controller's work.
     fn keep_begins(&mut self);
 
-    /// Time the disk's busiest serving part was busy so far, for the utilisation law.
+    /// Busy time of the disk's busiest part so far, for the utilisation law.
     fn busy(&self) -> Nanos;
 }

@@ -1,7 +1,7 @@
-//! A disk as its TOML file tells it: parsed, checked, ready to be built.
+//! A disk from its TOML file: parsed, checked, ready to be built.
 //!
-//! Every key stands in [`HDD_KEYS`], [`SSD_KEYS`] or [`CONSTANT_KEYS`]; what the file says beside a value,
-//! behind `#`, is that value's source and is kept with it.
+//! Every key is in [`HDD_KEYS`], [`SSD_KEYS`] or [`CONSTANT_KEYS`]; the comment after a value is that value's
+//! source and is stored with it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,29 +12,38 @@ use toml::de::{DeTable, DeValue};
 use super::any::AnyDisk;
 use super::constant::{Constant, ConstantConfig};
 use super::hdd::{Hdd, HddConfig, LongestWait};
+use super::independence::{self, Validation};
 use super::keys::{Absent, CONSTANT_KEYS, HDD_KEYS, KINDS, Key, SSD_KEYS, Value, Values};
 use super::published::{self, Published};
+use super::ranges;
 use super::ssd::{Ssd, SsdConfig};
 use super::{DiskLimits, Sector};
 use blklab_base::input_error::InputError;
 use blklab_base::text;
 
-/// One parameter of a disk with where it comes from, for lists and docs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One parameter of a disk with its source, for lists and docs.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
     /// The key.
     pub key: &'static str,
-    /// Its value as text; empty when the model does without.
+    /// Its value as text; empty when the feature is off.
     pub value: String,
     /// Unit of the value.
     pub unit: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub help: &'static str,
     /// The comment beside it in the file; `default` or `override` where the file has none.
     pub source: String,
+    /// The range of an estimate; for a list, of its first number.
+    pub range: Option<[f64; 2]>,
 }
 
-/// What the keys mean to the model of their kind.
+/// The tables of a disk file.
+const TABLES: [&str; 3] = [published::TABLES[0], published::TABLES[1], "ranges"];
+/// The source of a value that an override has set.
+const OVERRIDE: &str = "override";
+
+/// The parameters of the model of each kind.
 #[derive(Clone, Debug)]
 enum Config {
     Hdd(HddConfig),
@@ -48,17 +57,18 @@ pub struct DiskModel {
     path: String,
     values: Values,
     sources: Vec<String>,
+    ranges: Vec<Option<[f64; 2]>>,
     published: Vec<Published>,
     limits: DiskLimits,
     config: Config,
 }
 
 impl DiskModel {
-    /// Read a disk file. `path` is only for messages.
+    /// Reads a disk file. `path` is only for messages.
     ///
     /// # Errors
-    /// Text that is no TOML, a key the kind does not have, a value outside its bounds, a
-    /// required key missing, values that contradict each other. Each names its line.
+    /// Text that is not TOML, a key that the kind does not have, a value outside its bounds, a missing
+    /// required key, values that contradict each other. Each error names its line.
     pub fn parse(text: &str, path: &str) -> Result<DiskModel, InputError> {
         let file = File { text, path };
         let root = DeTable::parse(text).map_err(|error| {
@@ -85,16 +95,20 @@ impl DiskModel {
         let mut values = vec![None; table.len()];
         let mut places = vec![0; table.len()];
         let mut sources = vec!["default".to_owned(); table.len()];
-        let mut published = Vec::new();
+        let mut tables = [None; TABLES.len()];
         for (name, value) in entries {
             let (word, at) = (name.get_ref().as_ref(), name.span().start);
-            if word == "published" {
-                published = published::parse(&file, value)?;
+            if let Some(index) = TABLES.iter().position(|known| *known == word) {
+                tables[index] = Some(value);
                 continue;
             }
             let Some(index) = table.iter().position(|k| k.name == word) else {
+                if word == "published" {
+                    let message = "is now [calibrated], for figures that parameters were chosen from, and [checked], for all others";
+                    return Err(file.error(at, Some(word), InputError::new(message)));
+                }
                 let mut names: Vec<_> = table.iter().map(|k| k.name).collect();
-                names.push("published");
+                names.extend(TABLES);
                 return Err(file.error(at, Some(word), unknown("key", word, &names)));
             };
             let key = &table[index];
@@ -122,7 +136,14 @@ impl DiskModel {
             let index = table.iter().position(|k| k.name == key);
             file.error(index.map_or(0, |i| places[i]), Some(key), InputError::new(message))
         })?;
-        Ok(DiskModel { path: path.to_owned(), values, sources, published, limits, config })
+        let [calibrated, checked, own] = tables;
+        let published = published::parse(&file, calibrated, checked)?;
+        let own = match own {
+            Some(table) => ranges::parse(&file, table, &values)?,
+            None => vec![None; values.table.len()],
+        };
+        let ranges = ranges::ranges(&values, &sources, &published, &own);
+        Ok(DiskModel { path: path.to_owned(), values, sources, ranges, published, limits, config })
     }
 
     /// The same disk with one key changed, as in `--disk wd10ezrx:ncq=off`. Lists are
@@ -152,13 +173,14 @@ impl DiskModel {
         };
         let mut model = self.clone();
         model.values.values[index] = Some(new);
-        model.sources[index] = "override".to_owned();
+        model.sources[index] = OVERRIDE.to_owned();
+        model.ranges[index] = None;
         (model.limits, model.config) = configure(&model.values)
             .map_err(|conflict| fail(InputError::new(format!("{}: {}", conflict.key, conflict.message))))?;
         Ok(model)
     }
 
-    /// The disk at rest. `seed` sets where a platter stands at time zero.
+    /// The idle disk. `seed` sets the platter's angle at time zero.
     pub fn build(&self, seed: u64) -> AnyDisk {
         match &self.config {
             Config::Hdd(config) => AnyDisk::Hdd(Hdd::new(config.clone(), self.limits.clone(), seed)),
@@ -172,7 +194,7 @@ impl DiskModel {
         self.values.text("name")
     }
 
-    /// What it is, in one line.
+    /// Its summary, in one line.
     pub fn summary(&self) -> &str {
         self.values.text("summary")
     }
@@ -182,7 +204,7 @@ impl DiskModel {
         self.values.text("transport")
     }
 
-    /// What a host learns of it.
+    /// Its properties for the host.
     pub fn limits(&self) -> &DiskLimits {
         &self.limits
     }
@@ -194,24 +216,47 @@ impl DiskModel {
 
     /// Every parameter with unit, meaning and source, in the table's order.
     pub fn parameters(&self) -> Vec<Parameter> {
-        let rows = self.values.table.iter().zip(&self.values.values).zip(&self.sources);
-        rows.map(|((key, value), source)| Parameter {
+        let rows = self.values.table.iter().zip(&self.values.values).zip(&self.sources).zip(&self.ranges);
+        rows.map(|(((key, value), source), range)| Parameter {
             key: key.name,
             value: value.as_ref().map(Value::to_string).unwrap_or_default(),
             unit: key.unit,
             help: key.help,
             source: source.clone(),
+            range: *range,
         })
         .collect()
     }
 
-    /// The figures that were published of it; see [`super::validate`].
+    /// Its published figures; see [`super::validate`].
     pub fn published(&self) -> &[Published] {
         &self.published
     }
 
-    /// How long a command can be in a hard disk that has at most `depth` commands, none longer than
-    /// `largest` sectors; no bound is known of flash.
+    /// The verdict of the checked figures on it.
+    pub fn validation(&self) -> Validation {
+        if let Config::Constant(_) = self.config {
+            return Validation::exact();
+        }
+        let changed = self.sources.iter().any(|source| source == OVERRIDE);
+        independence::validation(&self.published, &self.parameters(), changed)
+    }
+
+    /// The parameter that was chosen from a checked figure after all, according to the file's comments.
+    pub fn chosen_from(&self, figure: &Published) -> Option<&'static str> {
+        independence::chosen_from(figure, &self.parameters())
+    }
+
+    pub(super) fn values(&self) -> &Values {
+        &self.values
+    }
+
+    pub(super) fn ranges(&self) -> &[Option<[f64; 2]>] {
+        &self.ranges
+    }
+
+    /// The longest time of a command in a hard disk with at most `depth` commands, none longer than `largest`
+    /// sectors; no bound is known for flash.
     pub fn longest_wait(&self, depth: u32, largest: u32) -> Option<LongestWait> {
         match &self.config {
             Config::Hdd(config) => Some(config.longest_wait(u64::from(depth), u64::from(largest))),
@@ -227,8 +272,8 @@ impl DiskModel {
         }
     }
 
-    /// The same flash disk with 1/`divisor` of its blocks' pages, for measurements that
-    /// need a full disk: number of blocks and spare share stay, so write amplification does.
+    /// The same flash disk with 1/`divisor` of its blocks' pages, for measurements on a full disk: the number
+    /// of blocks and the spare share stay, and so does write amplification.
     pub(super) fn shrunk(&self, divisor: u64) -> DiskModel {
         let mut model = self.clone();
         if let Config::Ssd(config) = &mut model.config {
@@ -237,6 +282,11 @@ impl DiskModel {
         }
         model
     }
+}
+
+/// Whether these values describe a possible disk.
+pub(super) fn is_consistent(values: &Values) -> bool {
+    configure(values).is_ok()
 }
 
 /// Two values that cannot both be true.
@@ -294,13 +344,13 @@ fn kinds() -> String {
     format!("{} or {last}", others.join(", "))
 }
 
-/// Another value than expected.
+/// The error for another value than expected.
 pub(super) fn other(found: String, expected: impl Into<String>) -> InputError {
     let expected = expected.into();
     InputError::new(format!("found {found}; expected {expected}")).found(found).expected(expected)
 }
 
-/// A name that is none of these.
+/// The error for a name that is not one of these.
 pub(super) fn unknown(what: &str, name: &str, names: &[&str]) -> InputError {
     let hint = text::hint(name, names);
     InputError::new(format!("unknown {what}{hint}")).nearest(hint.nearest)
@@ -313,7 +363,7 @@ fn expected(key: &Key) -> String {
     }
 }
 
-/// A TOML value as a key's value, if it has a form that any key may have.
+/// A TOML value as a key's value, if it has a form of any key.
 fn plain(value: &DeValue<'_>) -> Option<Value> {
     match value {
         DeValue::Integer(_) | DeValue::Float(_) => number(value).map(Value::Number),
@@ -355,7 +405,7 @@ pub(super) struct File<'a> {
 }
 
 impl File<'_> {
-    /// What is wrong with `key` at that byte.
+    /// The error about `key` at that byte.
     pub(super) fn error(&self, at: usize, key: Option<&str>, wrong: InputError) -> InputError {
         let before = &self.text.as_bytes()[..at.min(self.text.len())];
         let begin = before.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
@@ -369,7 +419,7 @@ impl File<'_> {
         }
     }
 
-    /// What stands there, shortened to fit a message.
+    /// The text there, shortened for a message.
     pub(super) fn slice(&self, span: &Range<usize>) -> String {
         let found = self.text.get(span.clone()).unwrap_or_default().replace(['\n', '\r'], " ");
         match found.char_indices().nth(40) {
@@ -378,7 +428,7 @@ impl File<'_> {
         }
     }
 
-    /// The comment behind a value, on the line where the value ends.
+    /// The comment after a value, on the line of its end.
     pub(super) fn comment(&self, span: &Range<usize>) -> String {
         let rest = self.text.get(span.end..).unwrap_or_default();
         let line = rest.lines().next().unwrap_or_default();

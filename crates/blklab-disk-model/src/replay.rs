@@ -1,6 +1,6 @@
-//! A trace given to a disk as the drive it was measured on got it: one command at a time, each so long
-//! after the end of the one before. No scheduler, no merging, no splitting. In the gaps the disk goes on
-//! by itself: it reads ahead and writes back.
+//! Replays a trace on a disk as on the measured drive: one command at a time, each at its recorded distance
+//! after the end of the previous one. No scheduler, no merging, no splitting. In the gaps the disk continues
+//! its own work: it reads ahead and writes back.
 
 use super::{Command, Disk, DiskModel, Op, Tag};
 use blklab_base::units::{Nanos, Sector};
@@ -8,9 +8,9 @@ use blklab_base::units::{Nanos, Sector};
 /// A request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRequest {
-    /// From the end of the request before to the submission of this one.
+    /// From the end of the previous request to the submission of this one.
     pub gap: Nanos,
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// First sector.
     pub sector: Sector,
@@ -18,7 +18,7 @@ pub struct TraceRequest {
     pub sectors: u32,
 }
 
-/// How long each request of a trace takes, or the number of the first that the disk does not have.
+/// The response time of each request of a trace, or the number of the first one beyond the disk's end.
 ///
 /// # Errors
 /// A request without sectors or beyond the disk's end.

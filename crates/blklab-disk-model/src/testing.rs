@@ -1,6 +1,6 @@
 //! Small disks for tests.
 
-/// Half a GiB that turns 7,200 times a minute.
+/// A hard disk of half a GiB, 7,200 rpm.
 pub const HDD: &str = r#"
 kind = "hdd"
 name = "Test disk"
@@ -76,7 +76,7 @@ use blklab_base::units::{Nanos, Sector};
 /// One step of a random load: operation, place, length, whether FUA, pause before it.
 pub type Step = (u8, u64, u32, bool, u64);
 
-/// A disk with a host that remembers what it asked for.
+/// A disk with a host that records its commands.
 pub struct Harness {
     pub disk: AnyDisk,
     pub now: Nanos,
@@ -101,7 +101,7 @@ impl Harness {
         self.disk.submit(self.now, command);
     }
 
-    /// Let the next event happen; what ended then.
+    /// Performs the next event; returns the completions.
     fn step(&mut self) -> Vec<(Completion, Command)> {
         let at = self.disk.next_event();
         assert!(at != Nanos::NEVER, "the disk forgot {:?}", self.out);
@@ -118,7 +118,7 @@ impl Harness {
         ended
     }
 
-    /// Wait until one command ends.
+    /// Waits until one command ends.
     pub fn drain_one(&mut self) -> Completion {
         loop {
             if let Some((completion, _)) = self.step().into_iter().next() {
@@ -127,7 +127,7 @@ impl Harness {
         }
     }
 
-    /// Wait until all commands have ended; in which order.
+    /// Waits until all commands have ended; returns their order.
     pub fn drain(&mut self) -> Vec<Completion> {
         let mut order = Vec::new();
         while !self.out.is_empty() {
@@ -136,7 +136,7 @@ impl Harness {
         order
     }
 
-    /// Let time pass without asking for anything.
+    /// Lets time pass without new commands.
     pub fn rest(&mut self, span: Nanos) {
         let until = self.now + span;
         while self.disk.next_event() <= until {
@@ -146,7 +146,7 @@ impl Harness {
         self.disk.advance(until, &mut self.done);
     }
 
-    /// A random load; after a flush, and after a write-through, what was written survives.
+    /// A random workload: after a flush, and after a write-through, the written data survive.
     pub fn run(&mut self, steps: &[Step]) -> Result<(), TestCaseError> {
         let depth = self.disk.limits().queue_depth as usize;
         // Writes that ended before the newest flush was submitted, with that flush.
@@ -185,10 +185,10 @@ impl Harness {
     ) -> Result<(), TestCaseError> {
         for (_, command) in self.step() {
             let written_since = |w: &Command| {
-                // Writes that overlap while under way have no order.
+                // Overlapping writes in flight have no order.
                 let mut later =
                     ended.iter().filter(|e| e.tag.0 > w.tag.0).chain(self.out.values().map(|(_, c)| c));
-                // A disk answers for blocks of 4 KiB: a write of a block's other part counts.
+                // A disk reports blocks of 4 KiB: a write of a block's other part counts.
                 let (first, last) = (w.sector.0 / 8, w.sector.offset(w.sectors).0.div_ceil(8));
                 later.any(|e| e.sector.0 / 8 < last && first < e.sector.offset(e.sectors).0.div_ceil(8))
             };

@@ -1,15 +1,15 @@
-//! A model held against what was published of its disk.
+//! Compares a model with published figures of its disk.
 //!
-//! Each figure is measured by driving the disk directly, without a scheduler, the way the
-//! people who publish such figures drive theirs.
+//! Each figure is measured on the disk directly, without a scheduler, in the same way as published figures.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::published::Role;
 use super::{AnyDisk, Command, Completion, Disk, DiskModel, Op, Tag};
 use blklab_base::units::{Nanos, SECTOR_BYTES, Sector};
 
-/// Where a sequential figure is measured.
+/// The place of a sequential measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Where {
     Start,
@@ -24,10 +24,14 @@ enum Measure {
     Sequential(Op, Where),
     /// MB/s of sequential 4 KiB commands, 32 at a time.
     Small(Op),
-    /// Operations per second of 4 KiB commands over the whole disk, so many at a time.
+    /// Operations per second of 4 KiB commands over the whole disk, at this queue depth.
     Random(Op, u32),
+    /// Operations per second of such commands, 70 % reads and 30 % writes, at this queue depth.
+    Mixed(u32),
     /// Mean time of random 4 KiB commands, one at a time, in microseconds.
     RandomLatency(Op),
+    /// 99th percentile of the time of random 4 KiB commands at this queue depth, in microseconds.
+    RandomP99(Op, u32),
     /// Mean time of sequential 4 KiB commands, one at a time, in microseconds.
     SequentialLatency(Op),
     /// MB/s of the last part of a sequential fill of the whole disk.
@@ -36,16 +40,63 @@ enum Measure {
     Steady,
 }
 
-/// A figure that can be published of a disk.
+/// A kind of published figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// Its name in `[published]`, with the unit last.
+    /// Its name in `[calibrated]` and `[checked]`, with the unit last.
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// How it is measured, in one line.
+    /// Its measurement, in one line.
     pub help: &'static str,
     measure: Measure,
+}
+
+impl Figure {
+    /// The parameters that would be chosen from this figure if no other were known.
+    pub(super) fn determines(&self) -> &'static [&'static str] {
+        match self.measure {
+            Measure::Sequential(Op::Write, _) | Measure::Sustained => &[
+                "outer_sectors_per_track",
+                "inner_sectors_per_track",
+                "program_us",
+                "slc_program_us",
+                "link_write_mb_s",
+            ],
+            Measure::Sequential(..) => {
+                &["outer_sectors_per_track", "inner_sectors_per_track", "channel_mb_s", "link_mb_s"]
+            }
+            Measure::Small(Op::Write) => &["write_overhead_us", "write_command_us", "command_us"],
+            Measure::Small(_) => &["read_hit_us", "command_us"],
+            Measure::Random(Op::Write, 1) | Measure::RandomLatency(Op::Write) => &[
+                "seek_average_ms",
+                "write_settle_ms",
+                "write_overhead_us",
+                "program_us",
+                "write_latency_us",
+                "write_command_us",
+            ],
+            Measure::Random(_, 1) | Measure::RandomLatency(_) => {
+                &["seek_average_ms", "read_overhead_us", "read_us", "read_latency_us"]
+            }
+            Measure::Random(Op::Write, _) => &["destage_burst", "program_us", "write_command_us"],
+            Measure::Random(..) => &["ncq_plan", "ncq_look_ahead", "command_us"],
+            Measure::Mixed(_) => &["command_us", "write_command_us"],
+            Measure::RandomP99(..) => &["ncq_look_ahead", "ncq_deadline_ms"],
+            Measure::SequentialLatency(Op::Write) => &["write_overhead_us", "write_latency_us"],
+            Measure::SequentialLatency(_) => &["read_hit_us", "read_latency_us"],
+            Measure::Steady => &["overprovision_percent", "program_us", "write_command_us"],
+        }
+    }
+
+    /// Whether both are the same measurement in other units.
+    pub(super) fn is_same_as(&self, other: &Figure) -> bool {
+        let quantity = |figure: &Figure| match figure.measure {
+            Measure::RandomLatency(op) => Measure::Random(op, 1),
+            other => other,
+        };
+        quantity(self) == quantity(other)
+    }
 }
 
 const fn figure(name: &'static str, unit: &'static str, measure: Measure, help: &'static str) -> Figure {
@@ -113,6 +164,24 @@ pub static FIGURES: &[Figure] = &[
         "random 4 KiB writes, 32 at a time",
     ),
     figure(
+        "rand_rw70_qd16_iops",
+        "1/s",
+        Measure::Mixed(16),
+        "random 4 KiB commands, 70 % reads and 30 % writes, 16 at a time",
+    ),
+    figure(
+        "rand_read_qd1_p99_us",
+        "us",
+        Measure::RandomP99(Op::Read, 1),
+        "99th percentile of random 4 KiB reads, one at a time",
+    ),
+    figure(
+        "rand_read_qd16_p99_us",
+        "us",
+        Measure::RandomP99(Op::Read, 16),
+        "99th percentile of random 4 KiB reads, 16 at a time",
+    ),
+    figure(
         "rand_read_latency_us",
         "us",
         Measure::RandomLatency(Op::Read),
@@ -155,29 +224,32 @@ pub static FIGURES: &[Figure] = &[
 pub struct Check {
     /// The figure's name.
     pub figure: &'static str,
+    /// Whether parameters were chosen from it.
+    pub role: Role,
     /// Unit of both values.
     pub unit: &'static str,
-    /// What the model gives.
+    /// The model's value.
     pub model: f64,
-    /// What was published.
+    /// The published value.
     pub published: f64,
-    /// How far off the model may be, in per cent of the published value.
+    /// The allowed deviation of the model, in per cent of the published value.
     pub tolerance_percent: f64,
     /// Whether it is within.
     pub met: bool,
-    /// Why it is not, as the disk's file says.
+    /// The reason if it is not, from the disk's file.
     pub not_met: Option<String>,
-    /// Who published it.
+    /// The source of the figure.
     pub source: String,
 }
 
-/// Measure every figure published of `model`.
+/// Measures every figure in the file of `model`.
 pub fn validate(model: &DiskModel) -> Vec<Check> {
     let rows = model.published().iter();
     rows.map(|row| {
         let value = measure(model, row.figure.measure);
         Check {
             figure: row.figure.name,
+            role: row.role,
             unit: row.figure.unit,
             model: value,
             published: row.value,
@@ -190,7 +262,7 @@ pub fn validate(model: &DiskModel) -> Vec<Check> {
     .collect()
 }
 
-/// A disk is filled in a test's time with so many times fewer pages to a block.
+/// With fewer pages per block by this factor, a disk can be filled within the time of a test.
 const SHRINK: u64 = 128;
 const SEQUENTIAL_SECTORS: u32 = 256;
 const RANDOM_SECTORS: u32 = 8;
@@ -198,7 +270,7 @@ const RANDOM_SECTORS: u32 = 8;
 fn measure(model: &DiskModel, what: Measure) -> f64 {
     let mut rig = Rig::new(model);
     let capacity = model.limits().capacity.0;
-    // Long enough to leave a cache of a few hundred writes behind.
+    // Long enough to exceed a cache of a few hundred writes.
     let (warm_up, count) = if model.limits().rotational { (1_500, 1_500) } else { (5_000, 20_000) };
     match what {
         Measure::Sequential(op, Where::Throughout) => {
@@ -215,6 +287,22 @@ fn measure(model: &DiskModel, what: Measure) -> f64 {
             rig.sequential(op, from, commands)
         }
         Measure::Random(op, depth) => rig.random(op, depth, warm_up, count).per_second(),
+        Measure::Mixed(depth) => {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+            let blocks = capacity / u64::from(RANDOM_SECTORS);
+            let step = || {
+                let op = if rng.next_u64() % 10 < 7 { Op::Read } else { Op::Write };
+                (op, rng.next_u64() % blocks * u64::from(RANDOM_SECTORS), RANDOM_SECTORS)
+            };
+            rig.drive(depth, warm_up, count, step).per_second()
+        }
+        Measure::RandomP99(op, depth) => {
+            rig.latencies = Some(Vec::with_capacity(count as usize));
+            rig.random(op, depth, warm_up, count);
+            let mut latencies = rig.latencies.take().unwrap_or_default();
+            let rank = latencies.len() * 99 / 100;
+            latencies.select_nth_unstable(rank).1.0 as f64 / 1e3
+        }
         Measure::RandomLatency(op) => rig.random(op, 1, warm_up, count).mean_us(),
         Measure::Small(op) | Measure::SequentialLatency(op) => {
             let mut next = 0;
@@ -254,7 +342,7 @@ fn measure(model: &DiskModel, what: Measure) -> f64 {
     }
 }
 
-/// What a run of commands came to.
+/// The result of a run of commands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub commands: u64,
@@ -276,15 +364,17 @@ impl Run {
     }
 }
 
-/// A disk with somebody who keeps it busy.
+/// A disk with a generator of commands.
 pub(super) struct Rig {
     disk: AnyDisk,
     now: Nanos,
+    /// The latency of each command after the warm-up, if requested.
+    latencies: Option<Vec<Nanos>>,
 }
 
 impl Rig {
     pub fn new(model: &DiskModel) -> Rig {
-        Rig { disk: model.build(1), now: Nanos::ZERO }
+        Rig { disk: model.build(1), now: Nanos::ZERO, latencies: None }
     }
 
     /// Twice `commands` of 128 KiB from sector `from` on; MB/s of the second half.
@@ -292,7 +382,7 @@ impl Rig {
         let places = self.disk.limits().capacity.0 / u64::from(SEQUENTIAL_SECTORS);
         let mut next = from / u64::from(SEQUENTIAL_SECTORS);
         let step = || {
-            // A disk smaller than the run is gone through again.
+            // A run larger than the disk starts again at its beginning.
             let sector = next % places * u64::from(SEQUENTIAL_SECTORS);
             next += 1;
             (op, sector, SEQUENTIAL_SECTORS)
@@ -309,8 +399,8 @@ impl Rig {
         })
     }
 
-    /// Keep `depth` commands, or as many as it takes, at the disk until `warm_up + count`
-    /// were sent and have ended; what the last `count` to end came to.
+    /// Keeps `depth` commands, or the disk's maximum, in flight until `warm_up + count` have ended; returns
+    /// the result of the last `count`.
     pub fn drive(
         &mut self,
         depth: u32,
@@ -345,7 +435,11 @@ impl Rig {
                 } else {
                     run.commands += 1;
                     run.elapsed = completion.at - began;
-                    run.latency_sum += completion.at - submitted[completion.tag.0 as usize];
+                    let latency = completion.at - submitted[completion.tag.0 as usize];
+                    run.latency_sum += latency;
+                    if let Some(latencies) = &mut self.latencies {
+                        latencies.push(latency);
+                    }
                 }
                 free.push(completion.tag.0);
             }

@@ -1,7 +1,9 @@
 //! The project's disk files, and the messages for broken ones.
 
 use blklab_base::units::{Nanos, Sector};
-use blklab_disk_model::{Absent, Command, Disk, DiskModel, HDD_KEYS, Op, SSD_KEYS, Tag, catalogue, validate};
+use blklab_disk_model::{
+    Absent, Command, Disk, DiskModel, Drawn, HDD_KEYS, Op, Role, SSD_KEYS, Tag, catalogue, draw, validate,
+};
 use proptest::prelude::*;
 
 /// Every shipped disk.
@@ -55,6 +57,86 @@ fn every_number_of_every_disk_has_a_source() {
 }
 
 #[test]
+fn no_parameter_of_a_disk_was_chosen_from_a_figure_that_checks_it() {
+    for name in names() {
+        let model = model(name);
+        for row in model.published().iter().filter(|row| row.role == Role::Checked) {
+            assert_eq!(model.chosen_from(row), None, "{name}: {} checks nothing", row.figure.name);
+        }
+        println!("{name}: {}", model.validation().text);
+    }
+}
+
+fn drawn(name: &str, overrides: &[(&str, &str)], seed: u64) -> (DiskModel, Drawn) {
+    let model = overrides.iter().fold(model(name), |m, (key, value)| m.with_override(key, value).unwrap());
+    let drawn = draw(text(name), "drawn", &model, seed).unwrap();
+    (model, drawn)
+}
+
+#[test]
+fn a_drawn_disk_has_every_estimate_within_its_range_and_every_other_value_of_its_file() {
+    for name in names() {
+        let mut moved = std::collections::BTreeSet::new();
+        for seed in 0..40 {
+            let (model, drawn) = drawn(name, &[], seed);
+            let made =
+                DiskModel::parse(&drawn.text, "drawn").unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(made.limits(), model.limits(), "{name}");
+            let values: std::collections::BTreeMap<_, _> = drawn.values.iter().copied().collect();
+            for (old, new) in model.parameters().iter().zip(made.parameters()) {
+                assert_eq!((old.key, values.contains_key(old.key)), (new.key, old.range.is_some()), "{name}");
+                if let Some([low, high]) = old.range {
+                    assert!((low..=high).contains(&values[old.key]), "{name}: {}", old.key);
+                    assert!(
+                        new.value == values[old.key].to_string() || new.value.starts_with('['),
+                        "{name}: {new:?}"
+                    );
+                    if old.value != new.value {
+                        moved.insert(old.key);
+                    }
+                } else {
+                    assert_eq!((&old.value, &old.source), (&new.value, &new.source), "{name}: {}", old.key);
+                }
+            }
+        }
+        let ranged = model(name).parameters().iter().filter(|row| row.range.is_some()).count();
+        assert_eq!(moved.len(), ranged, "{name}: some parameters with a range were not drawn: {moved:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_draws_the_same_disk_and_overrides_are_not_drawn() {
+    let first = drawn("wd10ezrx", &[], 7).1;
+    assert_eq!(first, drawn("wd10ezrx", &[], 7).1);
+    assert_ne!(first, drawn("wd10ezrx", &[], 8).1);
+    let keys = |drawn: &Drawn| -> Vec<_> { drawn.values.iter().map(|(key, _)| *key).collect() };
+    let (_, changed) = drawn("wd10ezrx", &[("seek_average_ms", "9")], 7);
+    assert!(keys(&first).contains(&"seek_average_ms") && !keys(&changed).contains(&"seek_average_ms"));
+    let other = |drawn: &Drawn| drawn.values.iter().find(|(key, _)| *key == "destage_percent").copied();
+    assert_eq!(other(&first), other(&changed), "one key's draw depends on another's");
+}
+
+#[test]
+fn a_file_s_own_range_counts_and_a_bad_one_is_refused() {
+    let with =
+        |ranges: &str| DiskModel::parse(&format!("{}\n[ranges]\n{ranges}\n", text("wd10ezrx")), "f.toml");
+    let range = |model: &DiskModel, key: &str| {
+        model.parameters().iter().find(|row| row.key == key).and_then(|row| row.range)
+    };
+    let model = with("ncq_plan = [2, 12]\nrpm = [5390, 5410]").unwrap();
+    assert_eq!(range(&model, "ncq_plan"), Some([2.0, 12.0]));
+    assert_eq!(range(&model, "rpm"), Some([5390.0, 5410.0]), "also of what is known");
+    let refused = |ranges: &str| with(ranges).unwrap_err().to_string();
+    assert!(
+        refused("ncq_plan = [7, 12]")
+            .contains("ncq_plan: found [7, 12]; expected [low, high] around its value, 6")
+    );
+    assert!(refused("ncq_plan = 7").contains("found 7; expected [low, high]"));
+    assert!(refused("ncq_plam = [7, 12]").contains("unknown key in [ranges]; did you mean 'ncq_plan'?"));
+    assert!(refused("ncq_policy = [7, 12]").contains("has no range"));
+}
+
+#[test]
 fn a_bad_value_is_refused_with_file_line_key_value_and_range() {
     let broken = |from: &str, to: &str| {
         let text = text("wd10ezrx");
@@ -72,14 +154,14 @@ fn a_bad_value_is_refused_with_file_line_key_value_and_range() {
     let (_, message) = broken("rpm", "");
     assert_eq!(
         message,
-        "my.toml:1: rpm: missing; expected a whole number from 1000 to 30000 1/min: turns per minute"
+        "my.toml:1: rpm: missing; expected a whole number from 1000 to 30000 1/min: revolutions per minute"
     );
     let (line, message) = broken("seek_average_ms", "seek_average_ms = 30");
     assert!(message.starts_with(&format!("my.toml:{line}: seek_average_ms: 1, 30 and 21 ms")), "{message}");
     let (line, message) = broken("heads", "heads = ");
     assert!(message.starts_with(&format!("my.toml:{line}: not TOML")), "{message}");
-    let (line, message) = broken("[published]", "[publishd]");
-    assert!(message.starts_with(&format!("my.toml:{line}: publishd: unknown key; did you")), "{message}");
+    let (line, message) = broken("[calibrated]", "[calibratd]");
+    assert!(message.starts_with(&format!("my.toml:{line}: calibratd: unknown key; did you")), "{message}");
     let (line, message) = broken("rand_read_latency_us", "rand_read_latency_ms = { value = 1 }");
     assert!(
         message.starts_with(&format!("my.toml:{line}: rand_read_latency_ms: unknown figure")),

@@ -7,7 +7,7 @@ use blklab_core::disk::{DiskModel, catalogue};
 use blklab_core::text::shown;
 use blklab_disk::control::Control;
 use blklab_disk::store::DataKind;
-use blklab_disk::{Config, Server};
+use blklab_disk::{Config, Driver, Server};
 use clap::{Parser, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -37,6 +37,9 @@ enum Command {
         /// The N of /dev/ublkbN [default: the first free one]
         #[arg(long)]
         id: Option<u32>,
+        /// The driver: ublk, or own for the disk's own transport, where the kernel has blklab's driver
+        #[arg(long, default_value = "ublk", value_name = "ublk|own", value_parser = driver)]
+        driver: Driver,
         /// Seed of the platter's position at the start
         #[arg(long, default_value_t = 1)]
         seed: u64,
@@ -53,6 +56,14 @@ enum Command {
 fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+fn driver(text: &str) -> Result<Driver, String> {
+    match text {
+        "ublk" => Ok(Driver::Ublk),
+        "own" => Ok(Driver::Own),
+        _ => Err("expected ublk or own".to_owned()),
+    }
 }
 
 fn main() -> ExitCode {
@@ -73,9 +84,9 @@ fn line(error: impl std::fmt::Display) -> String {
 
 fn run(command: Command) -> Outcome {
     match command {
-        Command::Create { disk, overrides, data, id, seed } => {
+        Command::Create { disk, overrides, data, id, driver, seed } => {
             let model = read_model(&disk, &overrides)?;
-            create(Config { model, seed, data, id, queue_depth_max: u32::MAX, log_rows: 0 })
+            create(Config { model, seed, data, driver, id, queue_depth_max: u32::MAX, log_rows: 0 })
         }
         Command::List => list(),
         Command::Remove { id } => remove(id),
@@ -101,13 +112,8 @@ fn create(config: Config) -> Outcome {
     // The device may be removed elsewhere; then there is nothing to wait for.
     let waiting = signals.handle();
     let server = Server::start(config, move || waiting.close()).map_err(line)?;
-    let info = server.info();
-    println!(
-        "{}: {name}, {} x {} tags; ends with Ctrl-C",
-        server.path().display(),
-        info.hw_queues,
-        info.queue_depth
-    );
+    let (queues, depth) = server.queues();
+    println!("{}: {name}, {queues} x {depth} tags; ends with Ctrl-C", server.path().display());
     signals.forever().next();
     let report = server.stop().map_err(line)?;
     println!("{}", serde_json::to_string(&report).map_err(line)?);

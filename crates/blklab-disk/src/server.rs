@@ -2,19 +2,30 @@
 
 use std::any::Any;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
-use blklab_core::disk::{DiskLimits, DiskModel};
+use blklab_core::disk::DiskModel;
 use blklab_core::units::Nanos;
 
+use crate::Error;
 use crate::control::Control;
-pub use crate::queue::Report;
-use crate::queue::{Queues, Restart};
+use crate::native::{self, Native};
+pub use crate::service::Report;
+use crate::service::{Orders, Service, Transport};
 use crate::store::{DataKind, Store};
 use crate::uapi::DeviceInfo;
-use crate::{Error, uapi};
+use crate::ublk::Queues;
+
+/// The driver that makes the disk a block device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// ublk: every Linux has it from 6.0 on.
+    Ublk,
+    /// The disk's own transport, where the kernel has blklab's driver; ublk elsewhere.
+    Own,
+}
 
 /// The configuration of a server.
 #[derive(Clone, Debug)]
@@ -25,20 +36,74 @@ pub struct Config {
     pub seed: u64,
     /// Where to keep data.
     pub data: DataKind,
+    /// The driver.
+    pub driver: Driver,
     /// The N of `/dev/ublkbN`; the driver chooses if none is given.
     pub id: Option<u32>,
-    /// The maximum of tags per hardware queue, if the disk itself takes more.
+    /// The maximum of tags per hardware queue of ublk, if the disk itself takes more.
     pub queue_depth_max: u32,
     /// The number of requests in [`Report::log`].
     pub log_rows: usize,
 }
 
+enum Device {
+    Ublk(Control, DeviceInfo),
+    Native(Native),
+}
+
+impl Device {
+    fn create(config: &Config) -> Result<Device, Error> {
+        if config.driver == Driver::Own && native::is_there() {
+            return Ok(Device::Native(Native::create(&config.model, config.data != DataKind::None)?));
+        }
+        let mut limits = config.model.limits().clone();
+        limits.queue_depth = limits.queue_depth.min(config.queue_depth_max);
+        let mut control = Control::open()?;
+        let info = control.add(&limits, config.id)?;
+        Ok(Device::Ublk(control, info))
+    }
+
+    /// Makes it appear.
+    fn start(&mut self) -> Result<PathBuf, Error> {
+        match self {
+            Device::Ublk(control, info) => {
+                control.start(info.id)?;
+                Ok(format!("/dev/ublkb{}", info.id).into())
+            }
+            Device::Native(disk) => disk.start(),
+        }
+    }
+
+    /// Removes the disk; the serving thread ends.
+    fn stop(&mut self) -> Result<(), Error> {
+        match self {
+            Device::Ublk(control, info) => unless_gone(control.stop(info.id)),
+            Device::Native(disk) => disk.stop(),
+        }
+    }
+
+    /// Deletes it, when the serving thread has ended.
+    fn delete(&mut self) -> Result<(), Error> {
+        match self {
+            Device::Ublk(control, info) => unless_gone(control.delete(info.id)),
+            Device::Native(_) => Ok(()),
+        }
+    }
+}
+
+/// Another process may have removed it.
+fn unless_gone(done: Result<(), Error>) -> Result<(), Error> {
+    match done {
+        Err(Error::NoDevice(_)) => Ok(()),
+        done => done,
+    }
+}
+
 /// A device in service. Dropping it without [`Server::stop`] leaves it until the process ends.
 pub struct Server {
-    control: Control,
-    info: DeviceInfo,
-    limits: DiskLimits,
-    restart: Arc<Restart>,
+    device: Device,
+    path: PathBuf,
+    orders: Arc<Orders>,
     thread: JoinHandle<io::Result<Report>>,
 }
 
@@ -49,73 +114,65 @@ impl Server {
     /// # Errors
     /// See [`Error`]. Then nothing is left behind.
     pub fn start(config: Config, on_end: impl FnOnce() + Send + 'static) -> Result<Server, Error> {
-        let mut limits = config.model.limits().clone();
-        limits.queue_depth = limits.queue_depth.min(config.queue_depth_max);
         // First: without it no data file must be created.
-        let mut control = Control::open()?;
-        let store = Store::open(&config.data, limits.capacity.to_bytes())?;
-        let info = control.add(&limits, config.id)?;
-        let restart = Arc::new(Restart::default());
-        let (ready, is_ready) = mpsc::channel();
-        let thread = thread::Builder::new().name("blklab-disk".into()).spawn({
-            let restart = Arc::clone(&restart);
-            move || match Queues::open(&info, &config, store, &restart) {
-                Ok(queues) => {
-                    let _ = ready.send(Ok(()));
-                    let report = queues.serve();
-                    on_end();
-                    report
-                }
-                Err(error) => {
-                    let _ = ready.send(Err(error));
-                    Ok(Report::default())
-                }
+        let mut device = Device::create(&config)?;
+        let store = Store::open(&config.data, config.model.limits().capacity.to_bytes());
+        let orders = Arc::new(Orders::default());
+        let started = store.and_then(|store| match &device {
+            Device::Ublk(_, info) => {
+                let info = *info;
+                serve(move || Queues::open(&info), config, store, Arc::clone(&orders), on_end)
+            }
+            Device::Native(disk) => {
+                let calls = disk.calls();
+                serve(move || calls, config, store, Arc::clone(&orders), on_end)
             }
         });
-        let thread = match thread {
+        let thread = match started {
             Ok(thread) => thread,
             Err(error) => {
-                control.delete(info.id)?;
-                return Err(Error::Kernel { step: "starting the server's thread".into(), error });
+                device.delete()?;
+                return Err(error);
             }
         };
-        let opened = match is_ready.recv() {
-            Ok(opened) => opened.map_err(Error::kernel("serving the device")),
-            Err(_) => Err(Error::Model("the serving thread ended".into())),
-        };
-        if let Err(error) = opened.and_then(|()| control.start(info.id)) {
-            // Ends the thread's commands; otherwise the thread would hold the device for ever.
-            control.stop(info.id)?;
-            control.delete(info.id)?;
-            return Err(error);
+        match device.start() {
+            Ok(path) => Ok(Server { device, path, orders, thread }),
+            Err(error) => {
+                // Ends the thread's commands; otherwise the thread would hold the device for ever.
+                device.stop()?;
+                device.delete()?;
+                Err(error)
+            }
         }
-        Ok(Server { control, info, limits, restart, thread })
-    }
-
-    /// The N of `/dev/ublkbN`.
-    pub fn id(&self) -> u32 {
-        self.info.id
     }
 
     /// The disk.
-    pub fn path(&self) -> PathBuf {
-        format!("/dev/ublkb{}", self.info.id).into()
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
-    /// The driver's values for the model's queues and sizes.
-    pub fn info(&self) -> &uapi::DeviceInfo {
-        &self.info
+    /// The disk's name, as in `/sys/block/NAME`.
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The disk's limits.
-    pub fn limits(&self) -> &DiskLimits {
-        &self.limits
+    /// Hardware queues, and commands that the disk takes in each, as the kernel has them.
+    pub fn queues(&self) -> (u16, u32) {
+        match &self.device {
+            Device::Ublk(_, info) => (info.hw_queues, info.queue_depth.into()),
+            Device::Native(disk) => disk.queues(),
+        }
+    }
+
+    /// Whether it is a ublk device.
+    pub fn is_ublk(&self) -> bool {
+        matches!(self.device, Device::Ublk(..))
     }
 
     /// As soon as no request is in flight: the disk is at rest, with its data; the measurements are
-    /// dropped, and the model's time counts from `epoch` of [`crate::queue::clock`].
+    /// dropped, and the model's time counts from `epoch` of [`crate::service::clock`].
     pub fn restart_model(&self, epoch: Nanos) {
-        self.restart.ask(epoch);
+        self.orders.restart(epoch);
     }
 
     /// Removes the disk and returns the report.
@@ -123,15 +180,10 @@ impl Server {
     /// # Errors
     /// The kernel refuses, or the server had failed before.
     pub fn stop(mut self) -> Result<Report, Error> {
-        let id = self.info.id;
-        // Another process may have removed it.
-        let unless_gone = |done| match done {
-            Err(Error::NoDevice(_)) => Ok(()),
-            done => done,
-        };
-        let stopped = unless_gone(self.control.stop(id));
+        self.orders.removed();
+        let stopped = self.device.stop();
         let served = self.thread.join();
-        let deleted = unless_gone(self.control.delete(id));
+        let deleted = self.device.delete();
         let report = match served {
             Ok(report) => report.map_err(Error::kernel("serving the device"))?,
             Err(panic) => return Err(panic_text(&panic)),
@@ -139,6 +191,39 @@ impl Server {
         stopped.and(deleted)?;
         Ok(report)
     }
+}
+
+/// Starts the thread that serves what `open` opens; returns when it is open.
+fn serve<T: Transport>(
+    open: impl FnOnce() -> io::Result<T> + Send + 'static,
+    config: Config,
+    store: Store,
+    orders: Arc<Orders>,
+    on_end: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<io::Result<Report>>, Error> {
+    let (ready, is_ready) = mpsc::channel();
+    let serving = move || {
+        let opened = open().and_then(|transport| Service::new(transport, &config, store, &orders));
+        match opened {
+            Ok(service) => {
+                let _ = ready.send(Ok(()));
+                let report = service.serve();
+                on_end();
+                report
+            }
+            Err(error) => {
+                let _ = ready.send(Err(error));
+                Ok(Report::default())
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("blklab-disk".into()).spawn(serving);
+    let thread = thread.map_err(Error::kernel("starting the server's thread"))?;
+    match is_ready.recv() {
+        Ok(opened) => opened.map_err(Error::kernel("serving the device"))?,
+        Err(_) => return Err(Error::Model("the serving thread ended".into())),
+    }
+    Ok(thread)
 }
 
 fn panic_text(panic: &Box<dyn Any + Send>) -> Error {

@@ -19,10 +19,24 @@ struct Mapping {
     bytes: usize,
 }
 
+impl Mapping {
+    /// Memory of zeros, which is taken where it is touched.
+    fn anonymous(bytes: usize) -> io::Result<Mapping> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let address = unsafe { mmap_anonymous(ptr::null_mut(), bytes, access, flags)? };
+        Ok(Mapping { address, bytes })
+    }
+}
+
+// SAFETY: a mapping belongs to its process, not to a thread, and has one owner.
+unsafe impl Send for Mapping {}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: made by mmap with this length, and borrows of it live no longer than self.
-        // That it fails cannot matter any more.
+        // A failure has no effect any more.
         let _ = unsafe { munmap(self.address, self.bytes) };
     }
 }
@@ -35,7 +49,7 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
-    /// Those of `queue`, which has `depth` tags.
+    /// Maps the descriptors of `queue`, which has `depth` tags.
     pub fn map(device: impl AsFd, queue: u16, depth: u16) -> io::Result<Descriptors> {
         let bytes = (usize::from(depth) * DESCRIPTOR_BYTES).next_multiple_of(PAGE);
         let offset = u64::from(queue) * DESCRIPTORS_STRIDE;
@@ -59,6 +73,41 @@ impl Descriptors {
 /// The memory of one page table: 512 pages of 4 KiB.
 const PAGE_TABLE_REACH: usize = 2 << 20;
 
+/// A stretch of memory for the data of several requests. Only touched parts take memory.
+#[derive(Debug)]
+pub struct Room {
+    /// None where there is no room at all.
+    mapping: Option<Mapping>,
+}
+
+impl Room {
+    /// Room for `bytes`.
+    pub fn new(bytes: usize) -> io::Result<Room> {
+        let mapping = if bytes == 0 { None } else { Some(Mapping::anonymous(bytes.next_multiple_of(PAGE))?) };
+        Ok(Room { mapping })
+    }
+
+    /// Where it begins, for the driver.
+    pub fn address(&self) -> u64 {
+        self.mapping.as_ref().map_or(0, |mapping| mapping.address as u64)
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.mapping.as_ref().map_or(0, |mapping| mapping.bytes)
+    }
+
+    /// `bytes` bytes from `at` on.
+    #[inline]
+    pub fn get(&mut self, at: usize, bytes: usize) -> &mut [u8] {
+        assert!(at <= self.bytes() && bytes <= self.bytes() - at);
+        let Some(mapping) = &self.mapping else { return &mut [] };
+        // SAFETY: within the mapping (just asserted), initialised by the kernel with zeros, and
+        // borrowed from self. The driver touches it in our own system calls only.
+        unsafe { std::slice::from_raw_parts_mut(mapping.address.cast::<u8>().add(at), bytes) }
+    }
+}
+
 /// One buffer per request: the driver copies written data into it, and read data out of it. Only
 /// touched parts take memory.
 #[derive(Debug)]
@@ -71,12 +120,7 @@ impl Buffers {
     /// `count` buffers of `bytes` each.
     pub fn new(count: usize, bytes: usize) -> io::Result<Buffers> {
         let each = bytes.next_multiple_of(PAGE);
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        let total = count * each;
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let address =
-            unsafe { mmap_anonymous(ptr::null_mut(), total, ProtFlags::READ | ProtFlags::WRITE, flags)? };
-        let buffers = Buffers { mapping: Mapping { address, bytes: total }, each };
+        let buffers = Buffers { mapping: Mapping::anonymous(count * each)?, each };
         buffers.make_page_tables();
         Ok(buffers)
     }

@@ -41,15 +41,15 @@ impl Timed {
         }
     }
 
-    /// Advances to `now` of the clock. Returns the requests completed until then, in order, each
-    /// once.
+    /// Advances to `until` of the clock, which is at `now`. Returns the requests completed until
+    /// then, in order, each once.
     #[inline]
-    pub fn run_to(&mut self, now: Nanos) -> &[Completion] {
+    pub fn run_to(&mut self, until: Nanos, now: Nanos) -> &[Completion] {
         self.done.clear();
-        let model_now = self.model_time(now);
+        let (model_until, model_now) = (self.model_time(until), self.model_time(now));
         loop {
             let next = self.disk.next_event();
-            if next > model_now {
+            if next > model_until {
                 break;
             }
             self.disk.advance(next, &mut self.done);
@@ -103,7 +103,7 @@ mod tests {
         let mut ended = BTreeMap::new();
         let mut now = epoch;
         let collect = |timed: &mut Timed, now: u64, ended: &mut BTreeMap<u32, u64>| {
-            for completion in timed.run_to(Nanos(now)) {
+            for completion in timed.run_to(Nanos(now), Nanos(now)) {
                 assert!(ended.insert(completion.tag.0, completion.at.0).is_none(), "ended twice");
             }
         };

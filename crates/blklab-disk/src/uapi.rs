@@ -229,7 +229,7 @@ impl Params {
 
 /// Largest discard: 2 GiB, the size of SATA's TRIM in one page of ranges (64 x 65,535 sectors),
 /// rounded down to a power of two.
-const DISCARD_SECTORS_MAX: u32 = 1 << 22;
+pub const DISCARD_SECTORS_MAX: u32 = 1 << 22;
 
 #[cfg(test)]
 mod tests {

@@ -34,7 +34,7 @@ use crate::trace::Format;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The disk, served as `/dev/ublkb0`.
+    /// The disk.
     pub disk: DiskConfig,
     /// As in `queue/scheduler`.
     pub scheduler: Name,
@@ -75,6 +75,9 @@ pub struct DiskConfig {
     /// `memory`, `none` or a file's path, as in `blklab-disk create --data`.
     #[serde(default = "memory")]
     pub data: String,
+    /// A ublk device, where the kernel could have the disk's own transport too.
+    #[serde(default)]
+    pub ublk: bool,
 }
 
 fn memory() -> String {
@@ -123,9 +126,9 @@ pub enum Run {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// Its name or path, and its arguments.
+    /// Its name or path, and its arguments; `{disk}` in them is the disk.
     pub command: Command,
-    /// Additions to the guest's environment, which has only `PATH` and `HOME`.
+    /// Additions to the guest's environment, which has only `PATH`, `HOME` and `BLKLAB_DISK`.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// Its working directory; the run directory by default.

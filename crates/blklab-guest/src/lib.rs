@@ -3,8 +3,8 @@
 //! The host writes [`config`]'s `guest.json` into a directory and boots a kernel (user-mode Linux,
 //! which sees a read-only view of the host through hostfs) with
 //! `init=.../blklab-guest blklab.run=DIRECTORY`. The guest mounts the file systems that programs
-//! expect, serves the disk model as `/dev/ublkb0` from a thread, sets the scheduler and its tunables
-//! and reads them back, runs the program, and leaves in the directory
+//! expect, serves the disk model from a thread (as a SATA, SAS or NVMe disk, or through ublk), sets the
+//! scheduler and its tunables and reads them back, runs the program, and leaves in the directory
 //!
 //! * `program.stdout`, `program.stderr`, and the same of `mkfs`,
 //! * for a job file, `run.json` and `run.i64`: see [`job`],

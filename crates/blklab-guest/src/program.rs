@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use blklab_disk::queue::clock;
+use blklab_disk::service::clock;
 use rustix::process::{WaitOptions, wait};
 use serde::Serialize;
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use blklab_core::disk::DiskModel;
 use blklab_disk::log::{self, Log};
-use blklab_disk::queue::clock;
+use blklab_disk::service::clock;
 use blklab_disk::store::DataKind;
-use blklab_disk::{Report, Server};
+use blklab_disk::{Driver, Report, Server};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{UnmountFlags, unmount};
 use serde::Serialize;
@@ -30,11 +30,17 @@ const TIMERS_SETTLE: Duration = Duration::from_millis(50);
 /// without service the idle class is due (`BFQ_CL_IDLE_TIMEOUT`), and that time begins with bfq.
 const SCHEDULER_SETTLES: Duration = Duration::from_millis(250);
 
-/// A guest has one CPU and so one hardware queue. Linux 7.3.4 corrupts its memory when more than
-/// 128 io_uring commands of one ring end (seen at the removal of a disk with 160 tags; 128 is the
-/// length of the ring's cache of such commands). A scheduler's `nr_requests` is the same from 128
-/// tags on; `none` can have no more requests in flight than this.
+/// For ublk: Linux 7.3.4 corrupts its memory when more than 128 io_uring commands of one ring end
+/// (seen at the removal of a disk with 160 tags; 128 is the length of the ring's cache of such
+/// commands). A scheduler's `nr_requests` is the same from 128 tags on; `none` can have no more
+/// requests in flight than this.
 const QUEUE_DEPTH_MAX: u32 = 128;
+
+/// Stands for the disk in a command.
+const DEVICE_WORD: &str = "{disk}";
+
+/// The disk, in a program's environment.
+const DEVICE_VARIABLE: &str = "BLKLAB_DISK";
 
 /// A multiple of any disk's logical block size.
 const BLOCK_BYTES: usize = 4096;
@@ -48,6 +54,8 @@ pub struct Outcome {
     pub kernel: String,
     /// CPUs of the guest.
     pub cpus: usize,
+    /// The disk, as the kernel has it.
+    pub device: Option<DeviceFound>,
     /// The scheduler, read back.
     pub scheduler: Option<String>,
     /// Everything in `queue/`, read back.
@@ -67,6 +75,19 @@ pub struct Outcome {
     pub trace: Option<Traced>,
     /// The contents of `requests.i64`, if a log was requested.
     pub log: Option<LogFile>,
+}
+
+/// The disk in the guest.
+#[derive(Debug, Serialize)]
+pub struct DeviceFound {
+    /// Its name, such as `sda`.
+    pub name: String,
+    /// Its transport: `sata`, `sas`, `nvme` or `ublk`.
+    pub transport: String,
+    /// Hardware queues.
+    pub hw_queues: u16,
+    /// Commands that it takes in each.
+    pub queue_depth: u32,
 }
 
 /// `requests.i64`: columns of little-endian 64-bit integers, one after the other.
@@ -96,9 +117,11 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
     for path in &config.host_directories {
         mounts::host_directory(path, false)?;
     }
-    let server = start_disk(directory, &config)?;
+    let (server, transport) = start_disk(directory, &config)?;
     std::thread::sleep(TIMERS_SETTLE);
-    let device = server.path();
+    let device = server.path().to_owned();
+    let (hw_queues, queue_depth) = server.queues();
+    outcome.device = Some(DeviceFound { name: server.name(), transport, hw_queues, queue_depth });
     let worked = work(directory, &config, &server, &device, outcome);
     // The disk cannot be removed while it is mounted, by us or by the program. It may be busy,
     // because a program can leave processes behind. Their writes are on the disk already.
@@ -125,7 +148,8 @@ fn read_config(directory: &Path) -> Result<Config, String> {
     config::parse(&text, &path)
 }
 
-fn start_disk(directory: &Path, config: &Config) -> Result<Server, String> {
+/// The disk's server, and the disk's transport in the guest.
+fn start_disk(directory: &Path, config: &Config) -> Result<(Server, String), String> {
     let path = directory.join(&config.disk.file);
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut model =
@@ -137,15 +161,19 @@ fn start_disk(directory: &Path, config: &Config) -> Result<Server, String> {
         Ok(DataKind::File(path)) => DataKind::File(directory.join(path)),
         Ok(kind) => kind,
     };
+    let transport = model.transport().to_owned();
     let disk = blklab_disk::Config {
         model,
         seed: config.disk.seed,
         data,
+        driver: if config.disk.ublk { Driver::Ublk } else { Driver::Own },
         id: Some(0),
         queue_depth_max: QUEUE_DEPTH_MAX,
         log_rows: config.log_rows,
     };
-    Server::start(disk, || {}).map_err(|error| error.to_string())
+    let server = Server::start(disk, || {}).map_err(|error| error.to_string())?;
+    let transport = if server.is_ublk() { "ublk".to_owned() } else { transport };
+    Ok((server, transport))
 }
 
 /// The prepared program or job.
@@ -162,7 +190,7 @@ fn work(
     device: &Path,
     outcome: &mut Outcome,
 ) -> Result<Option<Box<Job>>, String> {
-    let block = Block::new(&format!("ublkb{}", server.id()));
+    let block = Block::new(&server.name());
     if let Some(file_system) = &config.file_system {
         make_file_system(directory, file_system, device)?;
     }
@@ -190,7 +218,7 @@ fn work(
     let epoch = clock();
     server.restart_model(epoch);
     match &mut work {
-        Work::Program(program) => outcome.program = Some(run_program(program, directory)?),
+        Work::Program(program) => outcome.program = Some(run_program(program, device, directory)?),
         Work::Job(job) => job.run(directory, epoch)?,
     }
     let counters = block.counters()?.since(&before);
@@ -215,9 +243,13 @@ fn wake_workers(device: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn run_program(program: &Program, directory: &Path) -> Result<Ended, String> {
+fn run_program(program: &Program, device: &Path, directory: &Path) -> Result<Ended, String> {
     let start_in: PathBuf = directory.join(&program.directory);
-    program::run("program", &program.command.0, program.environment.clone(), &start_in, directory)
+    let device = device.display().to_string();
+    let words: Vec<_> = program.command.0.iter().map(|word| word.replace(DEVICE_WORD, &device)).collect();
+    let mut environment = program.environment.clone();
+    environment.insert(DEVICE_VARIABLE.to_owned(), device);
+    program::run("program", &words, environment, &start_in, directory)
 }
 
 fn write_log(directory: &Path, log: &Log) -> Result<LogFile, String> {

@@ -1,6 +1,6 @@
 //! The kernel's tick, and values that the kernel keeps in ticks.
 
-use blklab_disk::queue::clock;
+use blklab_disk::service::clock;
 use rustix::time::{ClockId, Timespec, clock_getres};
 
 const NS_PER_MS: i64 = 1_000_000;

@@ -1,4 +1,5 @@
-//! The guest in a real kernel: `BLKLAB_TEST_KERNEL` names a user-mode Linux with ublk.
+//! The guest in a real kernel: `BLKLAB_TEST_KERNEL` names a user-mode Linux with ublk, and with
+//! blklab's driver of disks for the tests of transports.
 //!
 //! Without it, or where it cannot run, every test prints the reason and passes.
 
@@ -91,7 +92,7 @@ fn output(folder: &tempfile::TempDir, kind: &str) -> String {
     fs::read_to_string(folder.path().join(format!("program.{kind}"))).expect("kept")
 }
 
-const DD: &[&str] = &["dd", "if=/dev/ublkb0", "of=/dev/null", "bs=64k", "count=64", "iflag=direct"];
+const DD: &[&str] = &["dd", "if={disk}", "of=/dev/null", "bs=64k", "count=64", "iflag=direct"];
 
 #[test]
 fn a_program_runs_on_a_punctual_disk_under_the_scheduler_asked_for() {
@@ -212,7 +213,7 @@ fn the_native_driver_and_the_simulator_agree_request_by_request() {
         ("kyber", "ioengine=libaio\niodepth=4\nnumjobs=2"),
     ];
     for (scheduler, how) in cases {
-        let job = format!("[a]\nfilename=/dev/ublkb0\nrw=randread\ndirect=1\nruntime=2\ntime_based\n{how}\n");
+        let job = format!("[a]\nfilename=/dev/disk\nrw=randread\ndirect=1\nruntime=2\ntime_based\n{how}\n");
         let mut guest = guest("wd10ezrx", scheduler, &[]);
         guest["log_rows"] = json!(1000);
         guest["run"] = json!({"job": {"text": job, "seed": 1, "driver": "native"}});
@@ -245,5 +246,157 @@ fn the_native_driver_and_the_simulator_agree_request_by_request() {
         {
             assert_eq!(job["read"]["ios"], simulated.read.ios, "{scheduler}");
         }
+    }
+}
+
+/// Runs a script before `disk`; `None` where the kernel has no transport for it.
+fn script(kernel: &Path, disk: &str, overrides: &[(&str, &str)], lines: &str) -> Option<(Value, String)> {
+    let mut guest = guest(disk, "none", &["sh", "-c", lines]);
+    guest["disk"]["overrides"] = json!(overrides);
+    let (result, folder) = boot(kernel, &guest);
+    assert_eq!(result["error"], Value::Null);
+    if result["device"]["transport"] == "ublk" {
+        println!("skipped: the kernel has no transports of disks");
+        return None;
+    }
+    assert_eq!(result["program"]["exit_code"], 0, "{}", output(&folder, "stderr"));
+    Some((result, output(&folder, "stdout")))
+}
+
+#[test]
+fn a_disk_is_what_its_transport_makes_of_it() {
+    let Some(kernel) = kernel() else { return };
+    let lines = "cd /sys/block/$(basename $BLKLAB_DISK) && echo $(basename $BLKLAB_DISK) \
+                 $(cat queue/rotational queue/nr_requests queue/fua queue/logical_block_size \
+                 queue/physical_block_size size) $(cat queue/write_cache) \
+                 $(cat device/queue_depth device/timeout) $(test $(cat queue/discard_max_bytes) = 0 || echo trims)";
+    let none = [].as_slice();
+    for (disk, overrides, wanted) in [
+        // `none` has a request for each tag: of the adapter, whatever the disk takes.
+        ("wd10ezrx", none, "sda 1 32 0 512 4096 1953525168 write back 32 30"),
+        ("wd10ezrx", &[("ncq", "off")], "sda 1 32 0 512 4096 1953525168 write back 1 30"),
+        ("wd10ezrx", &[("write_cache", "off")], "sda 1 32 0 512 4096 1953525168 write through 32 30"),
+        ("su800-128gb", &[("fua", "on")], "sda 0 32 1 512 512 250069680 write back 32 30 trims"),
+        ("sas-10k", none, "sda 1 1008 0 512 512 1172123568 write through 64 30"),
+        ("optane-900p", none, "nvme0n1 0 1023 0 512 512 547002288 write through trims"),
+    ] {
+        let Some((result, found)) = script(&kernel, disk, overrides, lines) else { return };
+        assert_eq!(found.trim(), wanted);
+        assert_eq!(result["device"]["hw_queues"], 1, "a guest has one CPU");
+    }
+}
+
+#[test]
+fn what_a_disk_has_forgotten_reads_as_zeros_on_every_transport() {
+    let Some(kernel) = kernel() else { return };
+    if !is_installed("blkdiscard") {
+        return;
+    }
+    let lines = "seq 1 500000 | head -c 3145728 >/tmp/in && dd if=/tmp/in of=$BLKLAB_DISK bs=1M conv=fsync && \
+                 blkdiscard -o 1048576 -l 1048576 $BLKLAB_DISK && echo 3 >/proc/sys/vm/drop_caches && \
+                 dd if=$BLKLAB_DISK of=/tmp/out bs=1M count=3 iflag=direct && \
+                 (head -c 1048576 /tmp/in; head -c 1048576 /dev/zero; tail -c 1048576 /tmp/in) | \
+                 cmp - /tmp/out && echo same";
+    // Commands are WRITE SAME, UNMAP, and NVMe's own.
+    for transport in ["sata", "sas", "nvme"] {
+        let overrides = [("transport", transport)];
+        let Some((result, found)) = script(&kernel, "su800-128gb", &overrides, lines) else { return };
+        assert_eq!(found.trim(), "same", "{transport}");
+        assert_eq!(result["disk"]["discards"], 1, "{transport}");
+        assert_eq!(result["device"]["transport"], transport);
+    }
+}
+
+#[test]
+fn a_durable_write_is_one_with_fua_or_is_followed_by_a_flush() {
+    let Some(kernel) = kernel() else { return };
+    let lines = "dd if=/dev/zero of=$BLKLAB_DISK bs=4k count=20 oflag=direct,dsync";
+    for transport in ["sata", "sas", "nvme"] {
+        // A synchronous write of a device is followed by a flush in any case (`generic_write_sync`).
+        for (fua, flushes) in [("off", 40), ("on", 20)] {
+            let overrides = [("transport", transport), ("fua", fua)];
+            let Some((result, _)) = script(&kernel, "su800-128gb", &overrides, lines) else { return };
+            let disk = &result["disk"];
+            assert_eq!((&disk["writes"], &disk["flushes"]), (&json!(20), &json!(flushes)), "{overrides:?}");
+        }
+    }
+}
+
+/// The most requests that a disk had at once.
+fn most_at_once(folder: &tempfile::TempDir, log: &Value) -> usize {
+    let (arrived, ended) = (column(folder, log, "arrived_ns"), column(folder, log, "completed_ns"));
+    let at_disk =
+        |at: &i64| arrived.iter().zip(&ended).filter(|&(a, e)| a <= at && (at < e || *e < 0)).count();
+    arrived.iter().map(at_disk).max().unwrap_or(0)
+}
+
+#[test]
+fn a_disk_never_gets_more_commands_than_it_takes() {
+    let Some(kernel) = kernel() else { return };
+    let job = "[a]\nfilename=/dev/disk\nrw=randread\ndirect=1\nruntime=2\ntime_based\nioengine=libaio\niodepth=64\n";
+    for (disk, key, value, depth) in [
+        ("wd10ezrx", "queue_depth", "32", 32),
+        ("wd10ezrx", "queue_depth", "5", 5),
+        ("wd10ezrx", "ncq", "off", 1),
+        ("sas-10k", "queue_depth", "48", 48),
+    ] {
+        for scheduler in ["none", "mq-deadline"] {
+            let mut guest = guest(disk, scheduler, &[]);
+            guest["disk"]["overrides"] = json!([[key, value]]);
+            guest["log_rows"] = json!(1000);
+            guest["run"] = json!({"job": {"text": job, "seed": 1, "driver": "native"}});
+            let (result, folder) = boot(&kernel, &guest);
+            assert_eq!(result["error"], Value::Null);
+            assert_eq!(most_at_once(&folder, &result["log"]), depth, "{disk} {value} {scheduler}");
+        }
+    }
+}
+
+#[test]
+fn a_flush_has_a_sata_disk_for_itself() {
+    let Some(kernel) = kernel() else { return };
+    // fsync of fio's libaio jobs comes between queued writes of the other.
+    let job = "[global]\nfilename=/dev/disk\nbs=4k\ndirect=1\nruntime=1\ntime_based\n\
+               [writes]\nrw=randwrite\nioengine=libaio\niodepth=16\n[syncs]\nrw=randwrite\nfsync=1\n";
+    for (transport, alone) in [("sata", true), ("sas", false)] {
+        let mut guest = guest("su800-128gb", "none", &[]);
+        guest["disk"]["overrides"] = json!([["transport", transport]]);
+        guest["log_rows"] = json!(5000);
+        guest["run"] = json!({"job": {"text": job, "seed": 1, "driver": "native"}});
+        let (result, folder) = boot(&kernel, &guest);
+        assert_eq!(result["error"], Value::Null);
+        if result["device"]["transport"] == "ublk" {
+            println!("skipped: the kernel has no transports of disks");
+            return;
+        }
+        let columns = ["arrived_ns", "completed_ns", "op"].map(|name| column(&folder, &result["log"], name));
+        let [arrived, ended, op] = &columns;
+        let flushes: Vec<_> = (0..op.len()).filter(|&row| op[row] == 2 && ended[row] >= 0).collect();
+        assert!(flushes.len() > 5, "{}", flushes.len());
+        let meets = |flush: usize, other: usize| {
+            other != flush
+                && arrived[other] < ended[flush]
+                && (ended[other] > arrived[flush] || ended[other] < 0)
+        };
+        let shared = flushes.iter().filter(|&&flush| (0..op.len()).any(|other| meets(flush, other))).count();
+        assert!(if alone { shared == 0 } else { shared > 5 }, "{transport}: {shared} of {}", flushes.len());
+    }
+}
+
+#[test]
+fn a_command_beyond_its_time_out_is_given_up_and_tried_again() {
+    let Some(kernel) = kernel() else { return };
+    // The last of 32 reads takes 3.2 s. Time-outs are noticed at whole seconds.
+    let lines = "echo 1 >/sys/block/sda/device/timeout; for i in $(seq 32); do \
+                 (dd if=$BLKLAB_DISK of=/dev/null bs=4k count=1 skip=${i}00000 iflag=direct || echo failed) & \
+                 done; wait; cat /sys/block/sda/device/iotmo_cnt";
+    for disk in ["wd10ezrx", "sas-10k"] {
+        let slow = [("read_overhead_us", "100000")];
+        let Some((result, found)) = script(&kernel, disk, &slow, lines) else { return };
+        let given_up = u64::from_str_radix(found.trim().trim_start_matches("0x"), 16);
+        let given_up = given_up.unwrap_or_else(|_| panic!("{disk}: {found}"));
+        assert!((5..32).contains(&given_up), "{disk}: {given_up}");
+        assert_eq!(result["disk"]["reads"], 32 + given_up, "{disk}: each is read again");
+        assert_eq!(result["disk"]["errors"], 0);
     }
 }

@@ -1,8 +1,8 @@
-//! The core's tables, and what its objects say of themselves.
+//! The core's tables, and descriptions of its objects.
 
 use std::collections::BTreeMap;
 
-use blklab_core::disk::{self, Absent, DiskModel};
+use blklab_core::disk::{self, Absent, DiskModel, Role};
 use blklab_core::formats::fio::options::real::{self, Handing};
 use blklab_core::formats::fio::options::{self, Status};
 use blklab_core::scheduler::QUEUE_TUNABLES;
@@ -47,6 +47,16 @@ record! {
 }
 
 record! {
+    /// A rule for the ranges of estimated parameters.
+    DiskRange {
+        keys: Vec<&'static str>,
+        unit: &'static str,
+        range: String,
+        why: &'static str,
+    }
+}
+
+record! {
     /// What a host learns of a disk.
     DiskLimits {
         capacity_bytes: u64,
@@ -70,12 +80,36 @@ record! {
 }
 
 record! {
-    /// A parameter of a disk, with its source.
+    /// A parameter of a disk, with its source and the range of an estimate.
     Parameter {
         key: &'static str,
         value: String,
         unit: &'static str,
         help: &'static str,
+        source: String,
+        range: Option<(f64, f64)>,
+    }
+}
+
+record! {
+    /// The result of the checked figures for a disk's model.
+    Validation {
+        validated: bool,
+        independent: usize,
+        met: usize,
+        needed: usize,
+        text: String,
+    }
+}
+
+record! {
+    /// A published figure of a disk.
+    PublishedFigure {
+        figure: &'static str,
+        role: &'static str,
+        value: f64,
+        tolerance_percent: f64,
+        not_met: Option<String>,
         source: String,
     }
 }
@@ -84,6 +118,7 @@ record! {
     /// A figure of a disk's model beside the published one.
     Check {
         figure: &'static str,
+        role: &'static str,
         unit: &'static str,
         model: f64,
         published: f64,
@@ -185,6 +220,17 @@ pub fn disk_keys() -> BTreeMap<&'static str, Vec<DiskKey>> {
     tables.map(|(kind, table)| (kind, rows(table))).into()
 }
 
+/// See `disk_ranges` in `_core.pyi`.
+pub fn disk_ranges() -> Vec<DiskRange> {
+    let row = |rule: &disk::Rule| DiskRange {
+        keys: rule.keys.to_vec(),
+        unit: rule.unit,
+        range: rule.spread.to_string(),
+        why: rule.why,
+    };
+    disk::RULES.iter().map(row).collect()
+}
+
 /// See `workload_options` in `_core.pyi`.
 pub fn workload_options() -> Vec<JobOption> {
     let row = |option: &'static options::JobOption| {
@@ -244,15 +290,44 @@ pub fn longest_wait_ms(model: &DiskModel) -> Option<LongestWait> {
 
 /// See `Disk.parameters` in `_core.pyi`.
 pub fn parameters(model: &DiskModel) -> Vec<Parameter> {
-    let row =
-        |disk::Parameter { key, value, unit, help, source }| Parameter { key, value, unit, help, source };
+    let row = |disk::Parameter { key, value, unit, help, source, range }| {
+        let range = range.map(|[low, high]| (low, high));
+        Parameter { key, value, unit, help, source, range }
+    };
     model.parameters().into_iter().map(row).collect()
+}
+
+/// See `Disk.validation` in `_core.pyi`.
+pub fn validation(model: &DiskModel) -> Validation {
+    let disk::Validation { validated, independent, met, needed, text } = model.validation();
+    Validation { validated, independent, met, needed, text }
+}
+
+/// See `Disk.published` in `_core.pyi`.
+pub fn published(model: &DiskModel) -> Vec<PublishedFigure> {
+    let row = |row: &disk::Published| PublishedFigure {
+        figure: row.figure.name,
+        role: role(row.role),
+        value: row.value,
+        tolerance_percent: row.tolerance_percent,
+        not_met: row.not_met.clone(),
+        source: row.source.clone(),
+    };
+    model.published().iter().map(row).collect()
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::Calibrated => "calibrated",
+        Role::Checked => "checked",
+    }
 }
 
 /// See `Disk.validate` in `_core.pyi`.
 pub fn checks(model: &DiskModel) -> Vec<Check> {
     let row = |check: disk::Check| Check {
         figure: check.figure,
+        role: role(check.role),
         unit: check.unit,
         model: check.model,
         published: check.published,

@@ -118,6 +118,12 @@ fn disk_keys() -> BTreeMap<&'static str, Vec<describe::DiskKey>> {
     describe::disk_keys()
 }
 
+/// The rules for the ranges of estimated parameters.
+#[pyfunction]
+fn disk_ranges() -> Vec<describe::DiskRange> {
+    describe::disk_ranges()
+}
+
 /// Every option of job files.
 #[pyfunction]
 fn workload_options() -> Vec<describe::JobOption> {
@@ -242,9 +248,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<describe::Tunable>()?;
     module.add_class::<describe::SchedulerInfo>()?;
     module.add_class::<describe::DiskKey>()?;
+    module.add_class::<describe::DiskRange>()?;
     module.add_class::<describe::DiskLimits>()?;
     module.add_class::<describe::LongestWait>()?;
     module.add_class::<describe::Parameter>()?;
+    module.add_class::<describe::Validation>()?;
+    module.add_class::<describe::PublishedFigure>()?;
     module.add_class::<describe::Check>()?;
     module.add_class::<describe::JobOption>()?;
     module.add_class::<describe::IdleOption>()?;
@@ -258,6 +267,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(specs::split_scheduler, module)?)?;
     module.add_function(wrap_pyfunction!(disk_files, module)?)?;
     module.add_function(wrap_pyfunction!(disk_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(disk_ranges, module)?)?;
     module.add_function(wrap_pyfunction!(workload_options, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     Ok(())

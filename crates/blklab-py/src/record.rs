@@ -1,6 +1,6 @@
 //! Plain data as Python objects: frozen, a property for each field.
 
-/// A class with these fields. `FIELDS` names them in order, for whoever writes them down.
+/// A class with these fields. `FIELDS` names them in order, for code that stores them.
 macro_rules! record {
     ($(#[$about:meta])* $name:ident { $($(#[$what:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$about])*

@@ -15,7 +15,9 @@ use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::spec::JobFile;
 use pyo3::prelude::*;
 
-use crate::describe::{Check, DiskLimits, IdleOption, JobSection, LongestWait, Parameter};
+use crate::describe::{
+    Check, DiskLimits, IdleOption, JobSection, LongestWait, Parameter, PublishedFigure, Validation,
+};
 use crate::files::Machine;
 use crate::{bad_input, bad_job, describe};
 
@@ -64,6 +66,8 @@ impl Host {
 #[pyclass(frozen, module = "blklab._core")]
 pub struct Disk {
     pub model: DiskModel,
+    text: String,
+    path: String,
 }
 
 #[pymethods]
@@ -74,13 +78,29 @@ impl Disk {
     fn new(text: &str, path: &str, overrides: Vec<(String, String)>) -> PyResult<Disk> {
         let model = DiskModel::parse(text, path).map_err(bad_input)?;
         let changed = overrides.iter().try_fold(model, |model, (key, value)| model.with_override(key, value));
-        Ok(Disk { model: changed.map_err(bad_input)? })
+        Ok(Disk { model: changed.map_err(bad_input)?, text: text.to_owned(), path: path.to_owned() })
+    }
+
+    /// A disk drawn from the ranges of its file's estimates: its file and the drawn values.
+    fn draw(&self, seed: u64) -> PyResult<(String, Vec<(&'static str, f64)>)> {
+        let drawn = disk::draw(&self.text, &self.path, &self.model, seed).map_err(bad_input)?;
+        Ok((drawn.text, drawn.values))
     }
 
     #[classattr]
     #[allow(non_snake_case)]
     fn FIELDS() -> Vec<&'static str> {
-        vec!["name", "summary", "kind", "transport", "limits", "longest_wait_ms", "parameters"]
+        vec![
+            "name",
+            "summary",
+            "kind",
+            "transport",
+            "limits",
+            "longest_wait_ms",
+            "validation",
+            "published",
+            "parameters",
+        ]
     }
 
     /// Maker's name.
@@ -117,6 +137,18 @@ impl Disk {
     #[getter]
     fn longest_wait_ms(&self) -> Option<LongestWait> {
         describe::longest_wait_ms(&self.model)
+    }
+
+    /// Whether the model meets enough independent figures.
+    #[getter]
+    fn validation(&self) -> Validation {
+        describe::validation(&self.model)
+    }
+
+    /// The published figures.
+    #[getter]
+    fn published(&self) -> Vec<PublishedFigure> {
+        describe::published(&self.model)
     }
 
     /// Every parameter with its source.
@@ -214,7 +246,7 @@ impl Job {
 /// A scheduler with its tunables.
 #[pyclass(frozen, module = "blklab._core")]
 pub struct Scheduler {
-    /// Of a real kernel's scheduler, what the simulator knows of it.
+    /// For a scheduler of a real kernel, the part that the simulator knows.
     pub known: SchedulerSpec,
     #[pyo3(get)]
     name: String,
@@ -243,7 +275,7 @@ impl Scheduler {
         self.known.values().collect()
     }
 
-    /// Those of the text.
+    /// The tunables in the text.
     #[getter]
     fn changed(&self) -> BTreeMap<&'static str, i64> {
         self.known.given().collect()

@@ -1,6 +1,6 @@
 //! Disk files, and a disk with some keys changed: what is accepted can be built and serves commands.
 
-use blklab_core::disk::{Command, Disk, DiskModel, Op, Tag, catalogue};
+use blklab_core::disk::{Command, Disk, DiskModel, Op, Tag, catalogue, draw};
 use blklab_core::units::{Nanos, Sector};
 
 use crate::check_message;
@@ -10,7 +10,11 @@ const SHIPPED: [&str; 4] = ["su800-128gb", "desktop-5900rpm", "optane-900p", "sa
 pub fn file(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match DiskModel::parse(text, "disk.toml") {
-        Ok(model) => serves(&model),
+        Ok(model) => {
+            serves(&model);
+            let drawn = draw(text, "disk.toml", &model, 1).expect("of a disk that is accepted").text;
+            serves(&DiskModel::parse(&drawn, "drawn.toml").expect("a drawn disk is a disk"));
+        }
         Err(error) => check_message(&error, data),
     }
 }

@@ -14,10 +14,10 @@ use blklab_core::workload::spec::{JobFile, JobSpec};
 
 use crate::check_message;
 
-/// Of the disk that jobs are laid on.
+/// The capacity of the disk for the jobs.
 const CAPACITY: Bytes = Bytes(1 << 40);
 const SEED: u64 = 7;
-/// More are planned, but not written out and read again: that takes longer than it tells.
+/// Larger plans are made, but not written out and read again: the time exceeds the benefit.
 const PROCESSES_WRITTEN: usize = 64;
 /// The same of files, whose names stand on a line together.
 const FILES_WRITTEN: usize = 256;

@@ -1,4 +1,4 @@
-"""Ask every kept input again, or the files that are named: [TARGET [FILE...]]."""
+"""Run every stored input again, or the named files: [TARGET [FILE...]]."""
 
 from __future__ import annotations
 

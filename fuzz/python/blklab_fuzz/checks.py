@@ -1,4 +1,4 @@
-"""What every target has in common: which errors may come, and what they may say."""
+"""The common part of every target: the allowed errors and their messages."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from pathlib import Path
 from blklab.errors import BlklabError
 
 _QUOTED_MAX = 4096
-"""Bytes of a message besides what it quotes of the input, once or twice."""
+"""Bytes of a message besides its quotes of the input, once or twice."""
 
 
 @contextlib.contextmanager
 def refusing(data: bytes) -> Iterator[None]:
-    """What is in the ``with`` may refuse `data` by an error of blklab's, which says something and
-    no more than can be read. Anything else that it raises goes on up."""
+    """The body of the ``with`` may refuse `data` with an error of blklab's that is not empty and
+    not too long to read. All other errors propagate."""
     try:
         yield
     except BlklabError as error:
         said = str(error)
         if not said.strip():
             raise AssertionError("an error without a word") from error
-        # A byte that is not to be seen stands as \xff.
+        # An invisible byte is shown as \xff.
         if len(said) > _QUOTED_MAX + 8 * len(data):
             raise AssertionError(f"{len(said)} characters of message") from error
 
 
 def text(data: bytes) -> str:
-    """As it comes from a command line or a file's name: any bytes."""
+    """Text from a command line or a file's name: any bytes."""
     return data.decode(errors="surrogateescape")
 
 
 @cache
 def scratch() -> Path:
-    """A directory of this process, in memory where that can be; it goes with the process."""
+    """A directory of this process, in memory if possible; it is removed with the process."""
     shared = Path("/dev/shm")
     own = Path(tempfile.mkdtemp(prefix="blklab-fuzz-", dir=shared if shared.is_dir() else None))
     import atexit

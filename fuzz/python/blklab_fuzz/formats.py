@@ -1,4 +1,4 @@
-"""Files that blklab reads: studies, exports, and what it has written itself and others changed."""
+"""Files that blklab reads: studies, exports, and its own files, possibly altered."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def study(data: bytes) -> None:
 
 
 def export(data: bytes) -> None:
-    """What `blklab results import` is given: what it takes, `export` writes the same again."""
+    """Input of `blklab results import`: `export` writes accepted input unchanged."""
     with refusing(data):
         found = exchange.parse(data, "export.json")
         document = exchange.Document(exchange.FORMAT, exchange.VERSION, found)
@@ -80,7 +80,7 @@ def patch(data: bytes) -> None:
 
 
 def apply_record(data: bytes) -> None:
-    """``applied.json``: what is taken of it makes rules that udev reads as they were meant."""
+    """``applied.json``: accepted input makes rules that udev reads as intended."""
     roots = _roots()
     place = record.path(roots)
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -106,8 +106,8 @@ def _check_ours(line: Line) -> None:
 
 
 def journal_record(data: bytes) -> None:
-    """What is to be undone: of a disk, or of test files. Nothing outside of the journal and of the
-    made-up machine is touched, whatever stands in it."""
+    """A record of changes to undo, for a disk or for test files. Whatever it contains, only the
+    journal and the simulated machine change."""
     roots = _roots()
     journals = journal.Journal(scratch() / "journal")
     journals.directory.mkdir(exist_ok=True)
@@ -134,7 +134,7 @@ def store_document(data: bytes) -> None:
 
 
 def job_change(data: bytes) -> None:
-    """A job file, a form feed and what is to be changed of it."""
+    """A job file, a form feed and its changes."""
     from blklab.domain import job_changes
 
     text, _, change = data.decode(errors="replace").partition("\f")

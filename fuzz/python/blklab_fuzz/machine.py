@@ -1,5 +1,5 @@
-"""Files of the machine that others write: rules, profiles, units, tables of the kernel, names that
-disks give themselves."""
+"""Files of the machine from other programs: rules, profiles, units, tables of the kernel, names
+reported by disks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def udev_rules(data: bytes) -> None:
 
 
 def tuned_profile(data: bytes) -> None:
-    """A profile of tuned, and one that it may include, behind a form feed."""
+    """A profile of tuned, and one that it may include, after a form feed."""
     own, _, other = data.partition(_SEPARATOR)
     _write("etc/tuned/active_profile", b"fuzz\n")
     _write("etc/tuned/fuzz/tuned.conf", own)
@@ -110,8 +110,8 @@ _ATTRIBUTES = (
 
 
 def disk_names(data: bytes) -> None:
-    """What a disk says of itself, and what udev has stored of it, with form feeds between. A rule
-    made of it is one rule, and has nothing in it but comparisons."""
+    """A disk's reported identity, and udev's stored properties, separated by form feeds. A rule
+    made from them is a single rule and contains only comparisons."""
     parts = data.split(_SEPARATOR)
     before = {place: (_top() / place).read_bytes() for place in _ATTRIBUTES} if _machine() else {}
     try:

@@ -1,6 +1,6 @@
-r"""Kept inputs as text: one a line, so that a change of them is a change of lines.
+r"""Stored inputs as text: one per line, so that changes appear as changed lines.
 
-Printable ASCII stands as it is, but for the backslash; a backslash, a line's end and a tab are
+Printable ASCII is unchanged, except for the backslash; a backslash, a line's end and a tab are
 ``\\``, ``\n``, ``\t``, and any other byte is ``\xNN``. ``fuzz/oracles/src/packed.rs`` reads the
 same.
 """
@@ -38,7 +38,7 @@ def _bytes(line: str) -> bytes:
     while place < len(line):
         piece = _PIECE.match(line, place)
         if piece is None:
-            raise ValueError(f"an escape that is none: {line[place : place + 4]!r}")
+            raise ValueError(f"not an escape sequence: {line[place : place + 4]!r}")
         code, named, plain = piece.groups()
         found.append(int(code, 16) if code else _NAMED[named] if named else ord(plain))
         place = piece.end()

@@ -1,5 +1,5 @@
-"""Where the fuzzer begins, and the words that it may put anywhere: what ships with blklab, a line
-of each small language, and the names of the tables that parsers are made of."""
+"""The fuzzer's first inputs, and its dictionary: the files that ship with blklab, a line of each
+small language, and the names in the parsers' tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WORDS_MAX = 600
 
 
 def seeds(target: str) -> list[bytes]:
-    """Inputs of that target that are as they should be, or nearly."""
+    """Inputs of that target that are valid, or nearly valid."""
     made = _SEEDS[target]()
     return [one if isinstance(one, bytes) else one.encode() for one in made]
 
@@ -52,7 +52,7 @@ def _shipped(folder: str, suffix: str) -> list[str]:
 
 
 def _shortened(texts: Iterable[str]) -> list[str]:
-    """Without comments, which are half of what ships."""
+    """Without comments, which are half of the shipped text."""
     return ["\n".join(line.split("  #")[0] for line in text.split("\n") if line[:1] != "#")
             for text in texts]  # fmt: skip
 
@@ -340,7 +340,16 @@ def _job_words() -> list[str]:
 
 def _disk_words() -> list[str]:
     rows = [row for table in _core.disk_keys().values() for row in table]
-    return [*(f"\n{row.key} = " for row in rows), "[published]", "[", "]", "1e300", "nan"]
+    return [
+        *(f"\n{row.key} = " for row in rows),
+        "[calibrated]",
+        "[checked]",
+        "[ranges]",
+        "[",
+        "]",
+        "1e300",
+        "nan",
+    ]
 
 
 def _study_words() -> list[str]:

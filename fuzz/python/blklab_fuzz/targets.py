@@ -25,4 +25,4 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "udev_rules": machine.udev_rules,
     "workload_spec": specs.workload,
 }
-"""What is asked of each input of that kind."""
+"""The check of each input of that kind."""

@@ -1,8 +1,8 @@
-"""How much chance does: the simulator against itself, on a disk that is slower by next to nothing.
+"""The effect of chance: the simulator against itself, on a disk that is slower by almost nothing.
 
 On a hard disk a command that comes some nanoseconds later may miss its sector and wait for a whole
-turn, after which other requests meet. So two runs that differ in nothing that matters differ in
-their figures, and no simulator can agree better with a kernel than with itself.
+revolution; after that, other requests are queued together. So two runs without a relevant
+difference have different figures, and no simulator can agree better with a kernel than with itself.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from blklab.domain import core
 from blklab.domain.experiment import Disk
 
 _SLOWER = {"hdd": ("read_overhead_us", 1), "ssd": ("command_us", 0.01)}
-"""What takes longer, and by how much: a ten thousandth of a read."""
+"""The times that are longer, and by how much: a ten thousandth of a read."""
 
 
 def disturbed(disk: Disk) -> Disk:
-    """The same disk, whose commands take a little longer."""
+    """The same disk with commands that take a little longer."""
     model = core.disk_model(disk)
     key, more = _SLOWER[model.kind]
     [now] = [row.value for row in model.parameters if row.key == key]

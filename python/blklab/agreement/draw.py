@@ -1,7 +1,7 @@
 """Job files drawn by a seed: mixtures of processes that were not picked by hand.
 
-A number and a seed give the same job for the same kind of disk, whatever else is drawn, so that a
-miss can be repeated alone.
+A number and a seed always give the same job for the same kind of disk, so that a miss can be
+repeated alone.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _process(chance: random.Random, area: int, seconds: float) -> list[str]:
     if pattern in ("rw", "randrw"):
         lines.append(f"rwmixread={chance.choice((10, 30, 50, 70, 90))}")
     if chance.random() < _THINKS:
-        # Flash answers some hundred times as fast; so that a process still is busy there.
+        # Flash answers some hundred times as fast: shorter think times keep a process busy there.
         shorter = seconds / _HARD_DISK_S
         lines.append(f"thinktime={max(1, round(chance.randrange(*_THINK_US) * shorter))}")
     if chance.random() < _SELDOM:

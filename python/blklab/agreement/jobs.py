@@ -12,7 +12,7 @@ from blklab.domain.experiment import Disk
 
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 DISKS = ("wd10ezrx", "su800-128gb")
-"""Those that run if none are named."""
+"""The default schedulers."""
 
 
 def plan(disks: Sequence[str], schedulers: Sequence[str], jobs: Sequence[Entry]) -> list[Planned]:

@@ -1,4 +1,4 @@
-"""The runs of `blklab verify`: disks x schedulers x loads."""
+"""The runs of `blklab verify`: disks x schedulers x workloads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Load:
     driver: str = "native"
     least_seconds: float = 0.0
     most_seconds: float = math.inf
-    """A run lasts at least and at most so long."""
+    """The shortest and the longest run."""
     schedulers: tuple[str, ...] = SCHEDULERS
     """The schedulers that the matrix runs it under."""
 
@@ -57,7 +57,7 @@ PLACES = (
 _DIRECT = "direct=1\nsize=4g\n"
 _QUEUED = "ioengine=libaio\n"
 
-# Long enough to fill memory and to be held at the dirty limit for most of the run.
+# Long enough to fill memory and to stay at the dirty limit for most of the run.
 _BUFFERED_S = 2.0
 
 # A hard disk fills 1 GiB of memory with what it reads and writes in seven seconds; see "When
@@ -147,7 +147,7 @@ def quick() -> tuple[Load, ...]:
 
 
 def chosen(names: Iterable[str]) -> tuple[Load, ...]:
-    """The loads of those names; all if none is named. InputError if there is no such load."""
+    """The workloads of these names; all without a name. InputError if there is no such workload."""
     by_name = {load.name: load for load in LOADS}
     wanted = tuple(names)
     for name in wanted:

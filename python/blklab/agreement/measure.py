@@ -42,22 +42,22 @@ class Cell:
     sim: Figures
     kernel: Figures
     latency_of: str
-    """Whose latencies they are: the ``processes``' or the ``disk``'s."""
+    """Where latencies are measured: in the ``processes`` or at the ``disk``."""
     order: float | None
     """Share of the first commands that both dispatch in the same order; None where the rigs
     were not given the same sequence, or there are too few."""
     disturbed: Figures | None = None
-    """The simulator's on a disk that is slower by next to nothing, if that was asked for."""
+    """The simulator's figures on a disk that is slower by almost nothing, if requested."""
 
     def chance(self, what: str) -> float | None:
-        """How far the disturbed simulator is from the simulator, as a part of the simulator's."""
+        """The deviation of the disturbed simulator from the simulator, relative to the latter."""
         if self.disturbed is None:
             return None
         other, ours = getattr(self.disturbed, what), getattr(self.sim, what)
         return float(abs(other - ours) / ours) if ours else float(other != ours)
 
     def off(self, what: str) -> float:
-        """How far `sim` is from `kernel` in this figure, as a part of the kernel's."""
+        """The deviation of `sim` from `kernel` in this figure, relative to the kernel's."""
         ours, real = getattr(self.sim, what), getattr(self.kernel, what)
         return float(abs(ours - real) / real) if real else float(ours != real)
 
@@ -77,18 +77,18 @@ def figures(result: Result) -> Figures:
 
 
 def figures_at_disk(ours: Result, real: Result) -> tuple[Figures, Figures]:
-    """The same with the disk's latencies in place of the processes': of the first commands that
-    ended while processes ran, as many as both rigs have seen. RunError if there are more than
-    the simulator keeps.
+    """The figures with the disk's latencies in place of the processes': of the first commands that
+    ended while processes ran, as many as both rigs have seen. RunError if there are more than the
+    simulator keeps.
 
-    For loads that go through the page cache. A process that writes into memory waits for
-    nothing most of the time, so that its median compares nothing with nothing; what it sees
-    of scheduler and disk are the pauses at the dirty limit.
+    For workloads that use the page cache. A process that writes into memory mostly does not wait,
+    so that its median says nothing about scheduler or disk; only the pauses at the dirty limit
+    depend on them.
     """
     if ours.overview.stride != 1:
         raise RunError("verify: the disk had more commands than the simulator keeps; run shorter")
-    # When processes have ended the kernel writes back what they have left in memory, and ends
-    # the commands that were under way.
+    # After the processes have ended, the kernel writes back their dirty pages and completes the
+    # commands in flight.
     end_ns = min(max(job.end_ns for job in run.jobs) for run in (ours, real))
     first, second = (
         np.flatnonzero(trace.completed_ns <= end_ns) for trace in (ours.overview, real.detail)
@@ -109,7 +109,7 @@ def _disk_side(run: Result, trace: Trace, rows: npt.NDArray[np.intp]) -> Figures
 
 
 def order(ours: Result, real: Result) -> float | None:
-    """How much of the order of dispatch is the same in both."""
+    """The share of commands that both dispatch in the same order."""
     first, second = _first(ours.overview), _first(real.detail)
     length = min(len(first), len(second))
     if ours.overview.stride != 1 or not length:

@@ -9,21 +9,27 @@ from blklab.agreement.chance import disturbed
 from blklab.agreement.matrix import DiskCase, Load
 from blklab.agreement.measure import Cell, figures, figures_at_disk, order
 from blklab.base.catalogue import Entry
-from blklab.domain import specs
+from blklab.domain import core, specs
 from blklab.domain.experiment import Disk, Experiment, RigSpec
 from blklab.domain.result import Result
 from blklab.domain.task import Task
 from blklab.execute import Ended, Executor
+from blklab.rigs.kernel import cache
 
 MEMORY = "memory_kb=1048576"
-"""What two guests can have at a time."""
-HOST = f"guest,{MEMORY}"
-"""As in a guest: one CPU whose work is free, no file system, a driver without a budget."""
+"""The memory of a guest: two such guests run at a time."""
+
+
+def host(has_transports: bool, disk: Disk) -> dict[str, int]:
+    """The simulator's, as in a guest: one CPU on which work takes no time, no file system, and a
+    budget only if the disk is behind the SCSI layer of a kernel that `has_transports`."""
+    scsi = has_transports and core.disk_model(disk).transport != "nvme"
+    return specs.host([f"{'guest-scsi' if scsi else 'guest'},{MEMORY}"])
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One cell to be."""
+    """One cell to run."""
 
     place: str
     """The disk's name in the table."""
@@ -31,17 +37,17 @@ class Planned:
     scheduler: str
     job: Entry
     driver: str = "native"
-    """Issues its I/O in the kernel."""
+    """The program that issues the I/O in the kernel."""
 
     def experiment(self, seed: int) -> Experiment:
-        """Its run, on the default host."""
+        """Its experiment, on the default host."""
         return Experiment(self.job, self.disk, specs.scheduler(self.scheduler), seed)
 
 
 def plan(
     places: Sequence[DiskCase], schedulers: Sequence[str], loads: Sequence[Load]
 ) -> list[Planned]:
-    """All combinations, in the order of the table; without `schedulers` those of each load."""
+    """All combinations, in the order of the table; without `schedulers`, those of each workload."""
     return [
         Planned(
             place.name, specs.disk(place.disk), scheduler, load.entry(place.seconds), load.driver
@@ -67,10 +73,12 @@ def run(
     BlklabError if a run fails; KeyboardInterrupt ends all guests first.
     """
 
+    has_transports = cache.chosen(kernel).has_transports
+
     def runs(planned: Planned) -> list[Task]:
-        """Those of one cell, which follow each other, so that few results wait for the others."""
+        """The results of one cell. They follow each other, so that few results wait for others."""
         asked = planned.experiment(seed)
-        ours = replace(asked, host=specs.host([HOST]))
+        ours = replace(asked, host=host(has_transports, planned.disk))
         guest = RigSpec("kernel", kernel=kernel, driver=planned.driver)
         found = [
             Task(RigSpec("sim"), ours, "result"),

@@ -1,4 +1,4 @@
-"""How many figures of many cells are within 2, 5 and 10 per cent, by scheduler."""
+"""The share of figures within 2, 5 and 10 per cent, by scheduler."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Shares:
     scheduler: str
     cells: int
     within: dict[str, tuple[float, ...]]
-    """Of each figure the share of cells that are off by no more than each of `BOUNDS`."""
+    """For each figure, the share of cells with a deviation within each of `BOUNDS`."""
     met: float
     """The share of all figures within their own bar."""
     chance: float | None
-    """The same of the simulator against itself on a disturbed disk, if that was asked for."""
+    """The same for the simulator against itself on a disturbed disk, if requested."""
 
 
 def shares(cells: Sequence[Cell]) -> tuple[Shares, ...]:

@@ -1,4 +1,4 @@
-"""The bar that the simulator has to meet, whether it does, and all of it as plain data."""
+"""The bar for the simulator, the verdict, and both as plain data."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from blklab.agreement.measure import Cell
 from blklab.domain import core
 
 BAR = {"bytes_per_s": 0.02, "p50_ns": 0.05, "p99_ns": 0.10}
-"""How far off a figure may be."""
+"""The largest allowed deviation of each figure."""
 SHARE = 0.90
-"""Of the cells that have to meet it."""
+"""The share of cells that must meet it."""
 WORST = 0.25
-"""No figure of any cell may be further off."""
+"""The largest allowed deviation of any figure of any cell."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Verdict:
         return self.met >= SHARE * self.cells and self.worst <= WORST
 
     def text(self, kernel: str) -> str:
-        """In words; `kernel` is for a person."""
+        """In one sentence; `kernel` is the kernel's name in it."""
         word = "agrees" if self.good else "does not agree"
         return (
             f"The simulator {word} with {kernel}: {self.met} of {self.cells} cells are within "
@@ -62,7 +62,7 @@ def judge(cells: Sequence[Cell]) -> Verdict:
 
 
 def exported(cells: Sequence[Cell], verdict: Verdict, kernel: str, seed: int) -> dict[str, Any]:
-    """Everything that the table shows, and what it was held against; `kernel` is for a person."""
+    """Everything in the table, and the bar; `kernel` is the kernel's name."""
     rows = [
         asdict(cell)
         | {"off": {what: round(cell.off(what), 6) for what in BAR}, "meets_bar": meets(cell)}

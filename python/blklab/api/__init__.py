@@ -1,5 +1,5 @@
-"""The application as functions: what the commands call, and what a notebook calls.
+"""The application as functions, for the commands and for notebooks.
 
-Each function takes typed arguments, returns a typed result and prints nothing. What a person
-should see while it runs goes to a `Listener`. `blklab` itself exports them: ``blklab.compare``.
+Each function takes typed arguments, returns a typed result and prints nothing. Notes and progress
+go to a `Listener`. `blklab` exports the functions: ``blklab.compare``.
 """

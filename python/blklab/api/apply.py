@@ -25,12 +25,12 @@ Form = Literal["auto", "udev", "tuned"]
 
 @dataclass(frozen=True)
 class Applied:
-    """What was set for one disk, or for all of its model or kind."""
+    """The settings applied to one disk, or to all disks of its model or kind."""
 
     plan: Plan
     """The entry of the record, the disks with their settings before, files and rivals."""
     notes: tuple[str, ...] = ()
-    """What was not as expected."""
+    """Unexpected findings, a line each."""
     is_done: bool = True
     """False for a dry run."""
 
@@ -40,14 +40,14 @@ class Presets:
     """Published recommendations of settings."""
 
     presets: Mapping[str, Preset]
-    """By name; each with its source and what it changed in our own measurements."""
+    """By name; each with its source and its effect in our own measurements."""
     not_settings: str
     """Published advice that is no setting of a disk."""
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What to set, and where."""
+    """The settings and their disks."""
 
     scheduler: str | None
     queue: dict[str, str]
@@ -74,22 +74,22 @@ def apply(
     """Set a disk's scheduler and settings, now and after every reboot.
 
     Args:
-        device: ``sda``, ``/dev/disk/by-id/...``; None with `result`: the disks it was measured on.
+        device: ``sda``, ``/dev/disk/by-id/...``; None with `result`: the disks of the measurement.
         scheduler: ``name[:tunable=value,...]``; or give `preset`, or `result`.
         settings: attributes of ``queue/``, as ``{"nr_requests": 64, "read_ahead_kb": 512}``.
         preset: the name of a preset; see `list_presets`.
         result: the recommendation of a comparison: its number in the `store`, ``results.json`` or
             its directory, the directory of a study.
-        part, disk, objective: of the result: part of the study, disk of the comparison, what to
-            rank by.
+        part, disk, objective: with `result`: part of the study, disk of the comparison, ranking
+            objective.
         scope: ``id``: this disk; ``model`` or ``kind``: all disks of its model or kind.
         form: ``udev``, ``tuned``; ``auto``: tuned where it would undo a rule.
         dry_run: plan, and change nothing.
         listener: `Listener.chosen`, then `Listener.planned` and `Listener.applied` of each disk.
 
     Raises:
-        blklab.errors.InputError: a name or value is wrong; nothing of that disk has changed.
-        blklab.errors.RunError: something failed, and that disk is as before.
+        blklab.errors.InputError: a name or value is wrong; that disk is unchanged.
+        blklab.errors.RunError: a change failed; that disk has its old settings.
     """
     if sum(given is not None for given in (scheduler, result, preset)) > 1:
         raise InputError("apply: give one of: a scheduler, --from, --preset")
@@ -103,7 +103,7 @@ def apply(
     for target in wanted.disks:
         chosen = [choice.parse(wanted.scheduler, target)] if wanted.scheduler else []
         whole = choice.together(*chosen, wanted.queue, choice.of_queue(ours))
-        # Each plan knows the record with those before it.
+        # Each plan contains the record with the plans before it.
         plan = change.plan(target, whole, scope, form, roots.HERE)
         listener.planned(plan)
         if dry_run:
@@ -121,19 +121,20 @@ def list_presets() -> Presets:
 
 
 def status() -> Status:
-    """Whether applied settings still hold (`Status.holds`), and what changed those that do not."""
+    """Whether applied settings still hold (`Status.holds`), and the cause of each change."""
     return states.status(record.load(roots.HERE), roots.HERE)
 
 
 def undo(*, everything: bool = False, listener: Listener = SILENT) -> tuple[AppliedEntry, ...]:
-    """Undo the latest `apply`, or `everything`: restore each setting and file. What was undone.
+    """Undo the latest `apply`, or `everything`: restore each setting and file. Returns the undone
+    applies.
 
     Raises:
         blklab.errors.InputError: nothing is applied.
         blklab.errors.RunError: some settings could not be restored; all others are.
     """
     undone, wrong = [], []
-    # Of none, `change.undo` says so.
+    # Without any, `change.undo` raises the error.
     for _ in range(max(len(record.load(roots.HERE)), 1) if everything else 1):
         entry, left = change.undo(roots.HERE, programs.HERE)
         listener.undone(entry)
@@ -178,7 +179,7 @@ def _named(
 
 
 def _check_alone(**options: str | None) -> None:
-    """InputError if something is said that only goes with ``--from``."""
+    """InputError for an option that needs ``--from``."""
     for name, value in options.items():
         if value is not None:
             raise InputError(f"--{name.replace('_', '-')}: only works with --from")

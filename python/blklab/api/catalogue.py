@@ -1,4 +1,4 @@
-"""What there is to choose from: disks, schedulers, workloads, and the modelled host."""
+"""The available disks, schedulers and workloads, and the modelled host."""
 
 from __future__ import annotations
 
@@ -77,11 +77,28 @@ class DiskParameter:
 
     key: str
     value: str
-    """As it is written, in `unit`."""
+    """As written in the file, in `unit`."""
     unit: str
     help: str
     source: str
-    """Where the number comes from; empty where it needs none."""
+    """The source of the number; empty if it needs none."""
+    range: tuple[float, float] | None = None
+    """The range of an estimate; for a list, of its first number."""
+
+
+@dataclass(frozen=True)
+class PublishedFigure:
+    """A published figure of a disk."""
+
+    figure: str
+    """Its name, with the unit last."""
+    role: Literal["calibrated", "checked"]
+    """Whether parameters were chosen from the figure."""
+    value: float
+    tolerance_percent: float
+    not_met: str | None
+    """The reason why the model does not reach it."""
+    source: str
 
 
 @dataclass(frozen=True)
@@ -89,7 +106,7 @@ class DiskModel:
     """A modelled disk."""
 
     disk: Disk
-    """Its file and what was changed; what other functions take."""
+    """Its file and changes; the argument for other functions."""
     kind: str
     """``hdd`` or ``ssd``."""
     name: str
@@ -97,20 +114,26 @@ class DiskModel:
     summary: str
     parameters: tuple[DiskParameter, ...]
     limits: Mapping[str, Value]
-    """As Linux sees it: ``capacity_bytes``, ``queue_depth``, ``hw_queues`` and others."""
+    """The properties that Linux sees: ``capacity_bytes``, ``queue_depth``, ``hw_queues`` and
+    others."""
+    validated: bool
+    """Whether it meets enough independent figures."""
+    validation: str
+    """The result as text."""
+    published: tuple[PublishedFigure, ...]
     described: DiskData
-    """All of it as plain data, as of ``blklab disks NAME --json``."""
+    """All of it as plain data, as ``blklab disks NAME --json`` prints it."""
 
 
 @dataclass(frozen=True)
 class Tunable:
-    """A whole number that can be set."""
+    """A setting with a whole number."""
 
     name: str
     value: int
     """In `unit`, as all numbers here."""
     unit: str
-    """Empty of a count."""
+    """Empty for a count."""
     default: int
     least: int
     most: int
@@ -122,7 +145,7 @@ class SchedulerModel:
     """A scheduler of the simulator."""
 
     spec: SchedulerSpec
-    """What other functions take."""
+    """The argument for other functions."""
     name: str
     summary: str
     follows: str
@@ -130,9 +153,9 @@ class SchedulerModel:
     tunables: tuple[Tunable, ...]
     """Its own."""
     of_queue: tuple[Tunable, ...]
-    """The queue's, the same for all schedulers."""
+    """The tunables of the queue, the same for all schedulers."""
     described: SchedulerDocument
-    """All of it as plain data, as of ``blklab schedulers --json``."""
+    """All of it as plain data, as ``blklab schedulers --json`` prints it."""
 
 
 @dataclass(frozen=True)
@@ -144,9 +167,10 @@ class Host:
     page_cache: tuple[Tunable, ...]
     """Memory and writeback."""
     guest: Mapping[str, int]
-    """The values that a guest of the kernel rig has, for ``--host guest``."""
+    """The values that a guest of the kernel rig has, for ``--host guest``; before a SATA or SAS
+    disk of a kernel with transports ``budget`` is 1 (``--host guest-scsi``)."""
     described: Mapping[str, list[TunableDocument]]
-    """The same as plain data, as of ``blklab host --json``."""
+    """The same as plain data, as ``blklab host --json`` prints it."""
 
 
 @dataclass(frozen=True)
@@ -154,24 +178,26 @@ class Workload:
     """A job file or a real program."""
 
     entry: Entry
-    """Its name, path and text; what other functions take."""
+    """Its name, path and text; the argument for other functions."""
     kind: Literal["fio", "program"]
     summary: str
     ignored: tuple[str, ...]
     """Options of a job file that are not simulated, each with its line and the reason."""
     parameters: tuple[Tunable, ...]
-    """Of a program."""
+    """The parameters of a program."""
     missing: str
-    """What a program lacks on this machine, and how to install it; else empty."""
+    """The missing requirements of a program on this machine, and how to install them; else
+    empty."""
     described: JobDocument | ProgramDocument | ListedDocument
-    """All of it as plain data, as of ``blklab workloads NAME --json``; of a job file in a list
-    its first line only."""
+    """All of it as plain data, as ``blklab workloads NAME --json`` prints it;
+    of a job file in a list its first line only."""
     program: ProgramDocument | None = None
-    """What a program measures and needs; the same as `described`."""
+    """The figure and the requirements of a program; the same as `described`."""
 
     @property
     def about(self) -> str:
-        """What a program is, in paragraphs; empty of a job file, whose text says so."""
+        """The description of a program, in paragraphs; empty for a job file, which contains its
+        own."""
         if self.kind == "fio":
             return ""
         begin = programs.chosen(self.entry).program.begin
@@ -214,13 +240,13 @@ def find_scheduler(spec: str | SchedulerSpec) -> SchedulerModel:
 
 
 def scheduler_spec(text: str) -> SchedulerSpec:
-    """A scheduler of any kernel, as it is written: ``mq-deadline:fifo_batch=1``. InputError if the
-    form is wrong; names and values are checked where it runs."""
+    """A scheduler of any kernel, from its text: ``mq-deadline:fifo_batch=1``. InputError if the
+    form is wrong; the rig checks names and values."""
     return specs.scheduler(text)
 
 
 def modelled_host(changed: Mapping[str, int] | None = None) -> Host:
-    """The simulated host, with these values `changed`. InputError if a name or value is wrong."""
+    """The simulated host with the values in `changed`. InputError if a name or value is wrong."""
     tables = {name: rows for name, rows in core.environment().items() if name != "queue"}
     values = core.check_host(changed or {})
     of_host, of_cache = (_tunables(tables[name], values) for name in ("host", "page cache"))
@@ -255,11 +281,21 @@ def find_workload(name: str | os.PathLike[str] | Entry) -> Workload:
 def _disk(disk: Disk) -> DiskModel:
     model = core.disk_model(disk)
     told: DiskData = plain(model)
-    parameters = tuple(
-        DiskParameter(row.key, row.value, row.unit, row.help, row.source)
-        for row in model.parameters
+    return DiskModel(
+        disk,
+        model.kind,
+        model.name,
+        model.summary,
+        tuple(
+            DiskParameter(row.key, row.value, row.unit, row.help, row.source, row.range)
+            for row in model.parameters
+        ),
+        told["limits"],
+        model.validation.validated,
+        model.validation.text,
+        tuple(PublishedFigure(**row) for row in told["published"]),
+        told,
     )
-    return DiskModel(disk, model.kind, model.name, model.summary, parameters, told["limits"], told)
 
 
 def _tunables(rows: list[_core.Tunable], values: Mapping[str, int | str]) -> tuple[Tunable, ...]:
@@ -270,7 +306,7 @@ def _tunables(rows: list[_core.Tunable], values: Mapping[str, int | str]) -> tup
 
 
 def _listed(entry: Entry) -> Workload:
-    """Without what a job file says, which may be wrong."""
+    """Without the description of a job file, which may contain errors."""
     if programs.is_program(entry):
         return _program(entry)
     about = summary(entry.text)

@@ -53,7 +53,7 @@ class Comparison:
     """A comparison that has run, with its answers."""
 
     results: Results
-    """The set-up and what each run measured."""
+    """The set-up and the measurement of each run."""
     analysis: Analysis
     """Rankings and verdicts by disk and workload; recommendations by disk."""
     kept: int | None = None
@@ -63,7 +63,7 @@ class Comparison:
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each run: disk, workload, scheduler, repeat and its figures; times in ns,
-        throughput in bytes per second; None where nothing was measured."""
+        throughput in bytes per second; None for figures without a measurement."""
         return [names(run) | figures(run) for run in self.results.runs]
 
     def to_pandas(self) -> pd.DataFrame:
@@ -82,8 +82,8 @@ class Comparison:
         return summarise(self.analysis)
 
     def write(self, directory: str | os.PathLike[str]) -> Path:
-        """Write ``results.json`` and ``report.html`` there, both or none; the latter's path.
-        RunError if that fails."""
+        """Write ``results.json`` and ``report.html`` there, both or none. Returns the report's
+        path. RunError if that fails."""
         document, page = files(Path(directory))
         text = results_file.to_text(self.results)
         write_together({document: text, page: render(self.results, self.analysis)})
@@ -92,13 +92,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Work:
-    """A comparison that is about to begin, or to go on."""
+    """A comparison that is about to begin or to resume."""
 
     request: Request
     described: SetupData
     rig: Rig
     keeper: Keeper | None
-    """None until its first run can begin: a set-up that is refused is not kept."""
+    """None until its first run can begin: a refused set-up is not stored."""
     store: Store | None = None
 
 
@@ -114,6 +114,7 @@ def compare(
     rig: str | RigSpec = "sim",
     host: Mapping[str, int] | None = None,
     ignore_unsupported: bool = False,
+    vary_disk: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     keep: bool = False,
     store: str | None = None,
@@ -127,25 +128,27 @@ def compare(
             them; on the live rig directories or devices. None: two models.
         workloads: names or paths of job files, with ``:option=value,...`` to change fio's
             options; on the live rig also programs. None: those of the package.
-        schedulers: names with ``:tunable=value,...`` in the kernel's units. None: those that the
-            rig has. Of all three, also what `Disk`, `Entry` and `SchedulerSpec` objects.
-        repeats: runs of each; 5 if there is no `budget`.
-        budget: ``90s``, ``10m`` or ``2h``: repeat until the answer is known, but no longer.
-        seed: of the first repeat; the next has the next one.
-        objective: what to rank by.
+        schedulers: names with ``:tunable=value,...`` in the kernel's units. None: those of the rig.
+            All three also accept `Disk`, `Entry` and `SchedulerSpec` objects.
+        repeats: number of repeats; 5 if there is no `budget`.
+        budget: ``90s``, ``10m`` or ``2h``: repeat until the answer is known, for at most this time.
+        seed: seed of the first repeat; each further repeat has the next number.
+        objective: the figure that ranks schedulers.
         rig: where to run.
         host: costs and sizes of the modelled host, by name.
         ignore_unsupported: leave out job options that are not simulated instead of refusing.
+        vary_disk: whether each repeat has its own disk, drawn from the ranges of the file's
+            estimates. None: on rigs with modelled disks.
         out: a directory for ``results.json`` and ``report.html``.
-        keep: whether the store keeps every run as it ends, so that `resume` can go on.
+        keep: whether every finished run is stored, so that `resume` can continue.
         store: a file or a URL; None is the default store.
         max_parallel: maximum of parallel runs.
         listener: receives notes and progress.
 
     Raises:
         blklab.errors.InputError: a name, file or value is wrong; nothing has run.
-        blklab.errors.RunError: a run failed; its ``kept`` says what can be resumed.
-        blklab.errors.StoppedError: interrupted, and something is kept.
+        blklab.errors.RunError: a run failed; its ``kept`` names the resumable comparisons.
+        blklab.errors.StoppedError: interrupted; the finished runs are stored.
     """
     checked_objective(objective)
     if budget is not None:
@@ -155,6 +158,9 @@ def compare(
     if out is not None:
         check_files(*files(Path(out)))
     spec = RigSpec.of(rig)
+    real = spec.name == "live"
+    if vary_disk and real:
+        raise InputError("--vary-disk: only modelled disks have ranges; --rig live has real ones")
     place = rig_of(spec)
     usual = defaults.schedulers(spec.name)
     found = tuple(find_disk(place, one) for one in disks or defaults.disks(spec.name))
@@ -168,6 +174,7 @@ def compare(
         dict(host or {}),
         ignore_unsupported,
         () if schedulers else defaults.left_out(found, usual),
+        not real if vary_disk is None else vary_disk,
     )
     work = _new(setup, place, spec, objective, out, budget, keep, store, listener)
     return _carried_out(work, objective, None if out is None else Path(out), max_parallel, listener)
@@ -182,14 +189,14 @@ def resume(
     max_parallel: int = JOBS_DEFAULT,
     listener: Listener = SILENT,
 ) -> Comparison:
-    """Go on with a comparison that was interrupted; the runs that are kept do not run again.
+    """Resume an interrupted comparison; stored runs do not run again.
 
     Args:
-        number: of a kept comparison; None is the latest that is not complete.
-        out: in place of the directory that was asked for then.
-        objective: in place of the one that was asked for then.
+        number: number of a stored comparison; None is the latest incomplete one.
+        out: replaces the original output directory.
+        objective: replaces the original objective.
 
-    Raises: as `compare`; InputError also if a run would differ now from those that are kept.
+    Raises: as `compare`; InputError also if a run would now differ from the stored runs.
     """
     if objective is not None:
         checked_objective(objective)
@@ -208,12 +215,12 @@ def resume(
 
 
 def files(out: Path) -> tuple[Path, Path]:
-    """What is written into that directory: the results and the report."""
+    """The files for the output directory: the results and the report."""
     return out / "results.json", out / "report.html"
 
 
 def checked_objective(objective: str) -> Objective:
-    """The objective, if it is one; InputError otherwise."""
+    """The objective; InputError if there is no such objective."""
     if objective not in OBJECTIVES:
         raise InputError(f"--objective: no '{objective}'{nearest(objective, OBJECTIVES)}")
     return cast(Objective, objective)
@@ -250,14 +257,14 @@ def _new(
 
 
 def _resumed(store: str | None, number: int | None, listener: Listener) -> _Work:
-    """InputError if there is none, or if the runs to come would not be like those that are kept."""
+    """InputError if there is none, or if further runs would differ from the stored ones."""
     kept = open_store(places.find(store), durable=True, make=False, tell=listener.note)
     found = left(kept, number, study=False)
     asked = requests.from_bytes(f"comparison {found.id}: request", found.request, Request)
     if asked.budget:
         raise InputError(
-            f"comparison {found.id} cannot be resumed: it had a budget of {asked.budget}; what has "
-            f"run is kept: blklab report {found.id}"
+            f"comparison {found.id} cannot be resumed: it had a budget of {asked.budget}; its "
+            f"finished runs are stored: blklab report {found.id}"
         )
     where = rig_of(RigSpec.told(asked.rig, asked.options))
     where.put_right()
@@ -281,7 +288,7 @@ def _carried_out(
 def _measured(
     work: _Work, objective: str, max_parallel: int, keepers: list[Keeper], listener: Listener
 ) -> Results:
-    """Puts the keeper into `keepers` as soon as there is something to keep."""
+    """Adds the keeper to `keepers` as soon as there is a run to store."""
     setup, rig, budget = work.request.setup, work.rig, work.request.budget
     kept = work.keeper.kept if work.keeper else {}
     repeated = budgets.blocks(setup) if budget else None
@@ -327,7 +334,7 @@ def _begun(work: _Work, listener: Listener) -> Keeper:
 
 
 def _outlook(setup: Setup, rig: Rig, budget: str) -> list[str]:
-    """What to expect of so many repeats, where they take real time."""
+    """The differences that this many repeats can detect, on rigs that take real time."""
     notes = []
     if budget:
         limit = duration_text(budgets.seconds(budget) * 1e9)

@@ -1,4 +1,4 @@
-"""``blklab.explain``: one run, request by request, with what the scheduler decided."""
+"""``blklab.explain``: one run, request by request, with the scheduler's decisions."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def explain(
     Args:
         job, disk, scheduler, seed, host, ignore_unsupported, rig: see `simulate`.
         from_, until: the window: ``4s``, ``250ms``, ``80us``; None is the end of the run.
-        processes: only these: a job's name, or ``name.0`` of its first clone; ``kernel`` is
+        processes: only these: a job's name, or ``name.0`` for its first clone; ``kernel`` is
             writeback and flushes.
-        requests: the most that are returned; the others are counted.
+        requests: the maximum number of requests to return; the others are only counted.
         page_file: write a page with a picture there.
         perfetto_file: write a trace for Perfetto there.
 
@@ -69,7 +69,8 @@ def explain(
     place = rigs.rig(spec)
     with listener.run(place):
         result = place.run(experiment)
-    for note in result.notes:
+    found = core.disk_model(model).validation
+    for note in (*(() if found.validated else [f"{model.label}: {found.text}"]), *result.notes):
         listener.note(note)
     timeline = build(
         result,

@@ -2,8 +2,8 @@
 
 The figures are measured as `tools/cgroup/iocost_coef_gen.py` of Linux measures them: without a
 scheduler, in a file of 16 GiB, `rbps` and `wbps` in requests of 128 MiB one at a time, the others
-in 4 KiB. Depth and jobs are by default those of resctl-bench, whose results are the database behind
-systemd's ``90-iocost.hwdb``: 256 and 8; the kernel's tool itself has 64 and 1.
+in 4 KiB. The default depth and number of jobs are those of resctl-bench, 256 and 8, because
+systemd's ``90-iocost.hwdb`` comes from its results; the kernel's tool uses 64 and 1.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from blklab.domain.iocost import BLOCK_BYTES, IoCost
 from blklab.errors import InputError
 
 DEPTH, JOBS = 256, 8
-"""In flight in each job, and jobs, of the rates in 4 KiB: as resctl-bench."""
+"""Queue depth of each job, and number of jobs, for the rates in 4 KiB: as in resctl-bench."""
 _FILE_BYTES = 16 << 30
 _LARGE_BYTES = 128 << 20
 _NINE_TENTHS = 0.9
 _TURNS_MIN = 40
-"""Operations of a run for each in flight: those that its end cuts off count for little."""
+"""Operations of a run per operation in flight: enough that those cut off at its end matter
+little."""
 _SECONDS_MAX = 600.0
 _PERCENT = 95
-"""Of the latencies in `io.cost.qos`."""
+"""The percentile of the latencies in `io.cost.qos`."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class IoCostQos:
     wlat_p95_us: float
 
     def qos_line(self, device: str | None = None) -> str:
-        """As `io.cost.qos` takes it: the disk is full when a twentieth takes twice as long."""
+        """A line for `io.cost.qos`: the disk is saturated when a twentieth takes twice as long."""
         rlat, wlat = (max(1, round(2 * each)) for each in (self.rlat_p95_us, self.wlat_p95_us))
         figures = (
             f"rpct={_PERCENT}.00 rlat={rlat} wpct={_PERCENT}.00 wlat={wlat} min=50.00 max=150.00"
@@ -52,14 +53,14 @@ class IoCostQos:
 
 @dataclass(frozen=True)
 class IoCostRun:
-    """What one of the measurements is: fio's words for it."""
+    """One of the measurements, in fio's options."""
 
     rw: str
     bytes: int
     depth: int
     jobs: int
     rate_iops: int | None = None
-    """Of each job."""
+    """The limit of each job, if it has one."""
 
     def job(self, size_bytes: int, seconds: float) -> str:
         """Its job file."""
@@ -86,11 +87,11 @@ def io_cost(
     """Measure the figures of io.cost on a disk model.
 
     Args:
-        disk: as of `blklab.simulate`, on the simulator.
-        depth: in flight in each job, of the rates in 4 KiB.
-        jobs: of the rates in 4 KiB.
+        disk: as for `blklab.simulate`, on the simulator.
+        depth: operations in flight in each job, for the rates in 4 KiB.
+        jobs: number of jobs, for the rates in 4 KiB.
         seconds: virtual time of each of the six runs; the kernel's tool takes 120. Caches that
-            a short run does not fill make `wbps` and the writes per second too high.
+            a short run does not fill make `wbps` and the write rates too high.
         seed: of the simulator.
         host: costs and sizes of the modelled host, by name.
 
@@ -120,8 +121,8 @@ def io_cost_qos(
     seed: int = 1,
     host: Mapping[str, int] | None = None,
 ) -> IoCostQos:
-    """Latencies of random 4 KiB operations at nine tenths of the rates in `figures`, which are the
-    disk's own; the arguments are those of `io_cost`."""
+    """Latencies of random 4 KiB operations at nine tenths of the rates in `figures`, the disk's own
+    figures; the arguments are those of `io_cost`."""
     bench = Bench(_model(disk), seconds, seed, host)
 
     def p95_us(rw: str, rate: int) -> float:
@@ -132,7 +133,7 @@ def io_cost_qos(
 
 
 class Bench:
-    """A disk under one measurement after the other, each on a new one."""
+    """One measurement after another, each on a new instance of the disk."""
 
     def __init__(
         self, disk: Disk, seconds: float, seed: int = 1, host: Mapping[str, int] | None = None
@@ -146,7 +147,7 @@ class Bench:
         self._disk, self._seconds, self._seed, self._host = disk, seconds, seed, dict(host or {})
 
     def per_second(self, run: IoCostRun) -> float:
-        """Operations per second; a run that is too short for some operations is taken longer."""
+        """Operations per second; a run with too few operations is repeated with a longer time."""
         seconds = self._seconds
         while True:
             parts = [each for each in self._directions(run, seconds) if each.ios]
@@ -158,7 +159,7 @@ class Bench:
         return done / longest * 1e9 if longest else 0.0
 
     def percentile_us(self, run: IoCostRun, percent: float) -> float:
-        """Of the completion latency."""
+        """A percentile of the completion latency."""
         parts = self._directions(run, self._seconds)
         return Histogram.merged(each.clat_hist for each in parts).percentile(percent) / 1e3
 

@@ -2,14 +2,15 @@
 
 Each figure has one part of the model that bounds it:
 
-* `rrandiops`: the dies. As many as the read time of its kind of flash needs, then that time set so
-  that with 2,048 reads in flight, some waiting for a busy die, the rate comes out as measured.
-* `rbps`: the link, or the pace of streams where other figures need a faster link.
-* `rseqiops`, `wseqiops`, `wrandiops`: firmware's time for a command of that kind.
-* `wbps`: the time of a program, or the pace of streams where 4 KiB writes are faster, as drives
-  are whose SLC cache takes random writes and not streams.
+* `rrandiops`: the dies. Their number follows from the read time of this kind of flash; then the
+  read time is set so that 2,048 reads in flight, some of which wait for a busy die, give the
+  measured rate.
+* `rbps`: the link, or the stream rate where other figures need a faster link.
+* `rseqiops`, `wseqiops`, `wrandiops`: the firmware's time for such a command.
+* `wbps`: the program time of flash, or the stream rate where 4 KiB writes are faster, as on drives
+  with an SLC cache that takes random writes and not streams.
 
-What the figures do not tell is an estimate, and its comment says so.
+All other keys are estimates, and their comments say so.
 """
 
 from __future__ import annotations
@@ -32,16 +33,18 @@ from blklab.domain.iocost import BLOCK_BYTES, NAMES, IoCost, Measured, parse
 from blklab.errors import InputError
 
 TOLERANCE = 0.05
-"""How far off a disk made from figures may be in each of them."""
+"""The largest deviation of the made disk in each figure."""
 TRANSPORTS = ("sata", "nvme")
 BYTES_MAX = 1 << 20
-"""Of a file with figures."""
+"""The largest size of a file with figures."""
 _RANDOM_READS_MIN = 1_000
-"""Fewer are a hard disk's: 370 is the kernel's figure for one."""
+"""A hard disk has fewer: the kernel's figure for one is 370."""
 _REQUEST_BYTES = 1280 << 10
-"""The largest that Linux makes of a larger one, and that other figures are beside."""
+"""The largest request that Linux makes from a larger one, with which the other figures are
+compared."""
 _SMALL_OVER_LARGE_MAX = 8
-"""4 KiB operations may carry so many times the bytes of large ones, in an SLC cache say."""
+"""4 KiB operations may move this many times the bytes of large ones, for example in an SLC
+cache."""
 _SATA_BYTES_PER_S = 600e6
 _SATA_READS_PER_S = 110_000
 _READ_US = 60.0
@@ -52,31 +55,31 @@ _SPARE_PERCENT = 7
 _SPARE_SUPERBLOCKS = 16
 _CAPACITY_BYTES = 256_060_514_304
 _SLACK = 1.5
-"""How much faster the parts are that are not to bound a figure."""
+"""The speed factor of parts that must not bound a figure."""
 _TRIAL_SECONDS = 2.0
-_UNTOLD = "estimate: not told by the figures"
+_UNTOLD = "estimate: not determined by the figures"
 
 
 @dataclass(frozen=True)
 class DiskFromIoCost:
-    """A disk file made from figures."""
+    """A disk file that was made from figures."""
 
     text: str
     """The file, in TOML."""
     figures: IoCost
-    """What it was made from."""
+    """The figures it was made from."""
     found: IoCost
-    """What `blklab.io_cost` measures on it."""
+    """The figures that `blklab.io_cost` measures on it."""
 
     @property
     def errors(self) -> dict[str, float]:
-        """By which part of each figure the model is off."""
+        """The relative deviation of the model in each figure."""
         pairs = zip(NAMES, asdict(self.figures).values(), asdict(self.found).values(), strict=True)
         return {name: ours / theirs - 1 for name, theirs, ours in pairs}
 
     @property
     def off(self) -> dict[str, float]:
-        """Those of more than `TOLERANCE`."""
+        """The deviations above `TOLERANCE`."""
         return {name: error for name, error in self.errors.items() if abs(error) > TOLERANCE}
 
 
@@ -95,13 +98,13 @@ def disk_from_io_cost(
         text: a line of `io.cost.model`, a line ``IOCOST_MODEL_...=`` of systemd's hwdb, or a
             table in CSV with a column for each figure; or the path of a file with one of these.
         model: the row of a table, by its column ``model``.
-        name: of the disk; by default the table's.
+        name: name of the disk; by default the table's.
         capacity_bytes: by default the table's, or 256 GB.
         transport: ``sata`` or ``nvme``; by default what the figures allow.
-        listener: is told of figures that the model misses.
+        listener: receives a note for each figure that the model misses.
 
     Raises:
-        blklab.errors.InputError: no such figures, or a drive that cannot be; one line says which.
+        blklab.errors.InputError: the figures are missing or impossible; one line names the error.
     """
     measured = parse(_content(text), model=model)
     if transport is not None and transport not in TRANSPORTS:
@@ -119,18 +122,18 @@ def disk_from_io_cost(
 
 
 _Keys: TypeAlias = dict[str, tuple[object, str]]
-"""Keys of a disk file: the value of each, and what stands behind it."""
+"""Keys of a disk file: the value of each, and its comment."""
 
 
 @dataclass(frozen=True)
 class _Guess:
-    """A disk file to be."""
+    """A disk file under construction."""
 
     summary: tuple[str, ...]
     keys: _Keys
 
     def quicker(self, times: float) -> _Guess:
-        """The same with reads of a die that many times as quick."""
+        """The same with die reads faster by this factor."""
         listed, _ = self.keys["read_us"]
         assert isinstance(listed, list)
         read_us = [_digits(each / times) for each in listed]
@@ -138,7 +141,7 @@ class _Guess:
         return _Guess(self.summary, {**self.keys, "read_us": (read_us, source)})
 
     def text(self, *heads: str) -> str:
-        """The file, with these lines in its head."""
+        """The file's text, with these lines at the top."""
         given = [(f"{key} = {json.dumps(value)}", why) for key, (value, why) in self.keys.items()]
         width = max(len(line) for line, why in given if why)
         rows = [f"{line:{width}}  # {why}" if why else line for line, why in given]
@@ -166,7 +169,7 @@ def _guess(measured: Measured, label: str, size: int | None, transport: str | No
     }
     summary = (
         f"{label}, from its figures of io.cost.",
-        "A first guess: six rates do not tell a drive's parts. They are those of a short file;",
+        "A first guess: six rates of a short file do not determine a drive's parts;",
         "caches, collection and latencies are estimates.",
     )
     return _Guess(summary, keys)
@@ -174,7 +177,7 @@ def _guess(measured: Measured, label: str, size: int | None, transport: str | No
 
 _SATA: _Keys = {
     "queue_depth": (32, "SATA NCQ"),
-    "fua": (False, "SATA drives seldom tell of FUA"),
+    "fua": (False, "SATA drives seldom report FUA"),
     "read_latency_us": (30, "estimate: as SATA drives"),
     "write_latency_us": (10, "estimate: as SATA drives"),
 }
@@ -188,7 +191,7 @@ _NVME: _Keys = {
 
 
 def _flash(figures: IoCost, link: int, capacity: int) -> _Keys:
-    """Dies, channels and the buffer before them."""
+    """Dies, channels, and the buffer in front of them."""
     channels, per_channel = _dies(figures.rrandiops)
     dies = channels * per_channel
     read_us = dies / figures.rrandiops * 1e6
@@ -224,7 +227,7 @@ def _flash(figures: IoCost, link: int, capacity: int) -> _Keys:
 
 
 def _firmware(figures: IoCost, link: int) -> _Keys:
-    """Times of the controller, which bound the rates of small operations."""
+    """Times of the controller, the bound of small operations."""
     command_us = 1e6 / _small(figures) / _SLACK
     keys: _Keys = {
         "command_us": (_digits(command_us), "two thirds of the time between the quickest"),
@@ -244,8 +247,8 @@ def _small(figures: IoCost) -> int:
 
 
 def _tuned(guess: _Guess, target: int) -> _Guess:
-    """The same with the time of a read at which the random reads come out as measured: some of
-    those in flight wait for a busy die while other dies have nothing to do."""
+    """The guess with the read time that gives the measured rate of random reads: some reads in
+    flight wait for a busy die while other dies are idle."""
     run = IoCostRun("randread", BLOCK_BYTES, DEPTH, JOBS)
     for _ in range(4):
         found = Bench(_disk(guess.text()), _TRIAL_SECONDS).per_second(run)
@@ -292,7 +295,7 @@ def _dies(random_reads: int) -> tuple[int, int]:
 
 
 def _pages(reads_per_s: float, rbps: int) -> tuple[int, int]:
-    """Planes and KiB of a page with which reading whole stripes is faster than `rbps`."""
+    """Planes and page size in KiB with which reading whole stripes is faster than `rbps`."""
     for planes, kib in ((2, 16), (4, 16), (8, 16), (8, 32), (8, 64)):
         if reads_per_s * (planes * kib << 10) >= _SLACK * rbps:
             break

@@ -1,7 +1,7 @@
-"""The store beside a call that runs something: open it, begin, go on, and say what is kept.
+"""The store during a call that runs experiments: open it, begin, resume, and report what is stored.
 
-A store that the user has not chosen must not stop a run: if it cannot be used, the listener gets
-a note and the runs are not kept.
+The default store must not stop a run: if it cannot be used, the listener gets a note and the runs
+are not stored.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _Begun = TypeVar("_Begun")
 
 
 def opened(store: str | None, rig: str, listener: Listener) -> Store | None:
-    """The store for new runs of that rig; None if the default one cannot be used. StoreError if
-    the user has chosen it."""
+    """The store for new runs of that rig; None if the default store cannot be used. StoreError if
+    it is one that the user has chosen."""
     from blklab.store.opening import open_store
 
     where = found(store, listener)
     if where is None:
         return None
     try:
-        # Runs on a real disk took real time: they have to survive a power cut.
+        # Runs on a real disk took real time: they must survive a power cut.
         return open_store(where, durable=rig != "sim", tell=listener.note)
     except StoreError as error:
         _not_kept(error, where, listener)
@@ -46,7 +46,7 @@ def opened(store: str | None, rig: str, listener: Listener) -> Store | None:
 
 
 def found(store: str | None, listener: Listener) -> StorePlace | None:
-    """Where the store is; None if there is no home directory for the default one."""
+    """The store's place; None if there is no home directory for the default store."""
     try:
         return place.find(store)
     except NoHomeError as error:
@@ -55,7 +55,7 @@ def found(store: str | None, listener: Listener) -> StorePlace | None:
 
 
 def begun(begin: Callable[[], _Begun], store: Store, listener: Listener) -> _Begun | StoreError:
-    """What `begin` makes in the store; why not, where the default store fails."""
+    """The result of `begin` in the store; the reason if the default store fails."""
     try:
         return begin()
     except StoreError as error:
@@ -64,8 +64,8 @@ def begun(begin: Callable[[], _Begun], store: Store, listener: Listener) -> _Beg
 
 
 def single(store: str | None, setup: Setup, rig: Rig, listener: Listener) -> Single | None:
-    """Where a single run will be kept; None if the default store cannot be used. InputError if a
-    disk, a workload or a scheduler is wrong."""
+    """The place of a single run in the store; None if the default store cannot be used. InputError
+    if a disk, a workload or a scheduler is wrong."""
     from blklab.experiment.describe import describe
     from blklab.store.single import Single, check
 
@@ -100,8 +100,8 @@ def keep_single(
 
 @contextmanager
 def resumable(keepers: Callable[[], Sequence[Keeper]], *, study: bool) -> Iterator[None]:
-    """Around the runs: an interrupt or a failed run says what is kept, by the `keepers` that
-    there are then, and leaves them to a later call."""
+    """Surrounds the runs: the error of an interrupt or a failed run lists the stored runs of
+    `keepers`, and a later call may resume them."""
     with _telling(keepers, study=study), _releasing(keepers):
         yield
 
@@ -133,8 +133,8 @@ def _telling(keepers: Callable[[], Sequence[Keeper]], *, study: bool) -> Iterato
 
 @contextmanager
 def finishing(keepers: Sequence[Keeper], listener: Listener, *, study: bool) -> Iterator[None]:
-    """Around writing the report, after the last run: marks the comparisons as complete, and
-    says which runs the store has lost."""
+    """Surrounds writing the report, after the last run: marks the comparisons as complete, and
+    reports the runs that could not be stored."""
     try:
         yield
     except BlklabError as error:
@@ -149,7 +149,7 @@ def finishing(keepers: Sequence[Keeper], listener: Listener, *, study: bool) -> 
 
 
 def number(keeper: Keeper) -> int | None:
-    """Of its comparison in the store; None if it is not kept."""
+    """The number of its comparison in the store; None if it is not stored."""
     return int(keeper.name) if keeper.name else None
 
 
@@ -165,5 +165,5 @@ def _not_kept(error: BlklabError, where: StorePlace | None, listener: Listener) 
 
 
 def named(keepers: Mapping[str, Keeper]) -> dict[str, int]:
-    """The numbers of the parts that are kept."""
+    """The numbers of the stored parts."""
     return {name: int(keeper.name) for name, keeper in keepers.items() if keeper.name}

@@ -36,18 +36,18 @@ class Kernels:
     kernels: tuple[Kernel, ...]
     """The latest first."""
     damaged: tuple[str, ...]
-    """A line for each that cannot be read."""
+    """A line for each kernel that cannot be read."""
     cache: Path
     """Its directory."""
     used_bytes: Mapping[str, int]
-    """By part: built kernels, downloads, sources, trees."""
+    """Bytes by part: built kernels, downloads, sources, trees."""
     confined_by: str | None
-    """What confines a guest on this machine; None if nothing can."""
+    """The confinement of guests on this machine; None if there is none."""
     refused: str
-    """Why nothing can confine a guest, so that none starts; else empty."""
+    """The reason why guests cannot be confined, and so do not start; else empty."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, as of ``blklab kernel list --json``."""
+        """Plain data, as ``blklab kernel list --json`` prints it."""
         return {
             "cache": str(self.cache),
             "used_bytes": dict(self.used_bytes),
@@ -58,12 +58,12 @@ class Kernels:
 
 @dataclass(frozen=True)
 class RemovedKernels:
-    """What `remove_kernels` has removed."""
+    """The result of `remove_kernels`."""
 
     names: Mapping[str, bool]
     """By name; False if only the name was removed, since the kernel has others."""
     source_bytes: int
-    """Of downloads, sources and objects."""
+    """Removed bytes of downloads, sources and objects."""
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,15 @@ class ProgramRun:
     """A program that has run in a guest."""
 
     exit_code: int
-    """The program's; 128 and the signal's number if one ended it."""
+    """The program's exit code; 128 plus the signal's number if a signal ended it."""
     kernel: str
     """For a person."""
     scheduler: str
-    """That the kernel had set."""
+    """The scheduler that was active in the kernel."""
     duration_ns: int
-    """By the guest's clock."""
+    """Duration by the guest's clock."""
     wall_s: float
-    """By this machine's clock, with the start of the guest."""
+    """Duration by this machine's clock, with the start of the guest."""
     reads: int
     """Commands that the disk has completed."""
     read_bytes: int
@@ -87,14 +87,14 @@ class ProgramRun:
     write_bytes: int
     flushes: int
     lateness_ns: Mapping[str, int]
-    """By how much the disk's completions were late: ``p50``, ``p99``, ``max``."""
+    """Lateness of the disk's completions: ``p50``, ``p99``, ``max``."""
     notes: tuple[str, ...]
-    """What was not as it was asked for, and why the run is invalid if it is."""
+    """Differences from the requested settings, and the reason if the run is invalid."""
     trace: Path | None
     """The file of the block layer's events."""
     trace_events: int
     trace_lost: int
-    """Events that the kernel had no room for."""
+    """Events lost because the kernel's buffer was full."""
 
 
 def build_kernel(
@@ -108,13 +108,13 @@ def build_kernel(
     refresh: bool = False,
     listener: Listener = SILENT,
 ) -> Built:
-    """Build Linux as a program and store it, or find it there. Needs no root.
+    """Build Linux as a program and store it, or take it from the cache. Needs no root.
 
     Args:
         source: a version (``7.3``, ``6.12.107``), a tarball or a directory; None is the default
             version.
         patches: files, applied as by ``patch -p1``, in this order.
-        name: what the kernel is called; None: after source and patches.
+        name: name of the kernel; None: made from source and patches.
         added: C files for the kernel's ``block/``; one replaces a file of the same name.
         config: options of the kernel's configuration: ``NAME=y``.
         max_parallel: maximum of parallel compilers; None is one per CPU.
@@ -123,8 +123,8 @@ def build_kernel(
 
     Raises:
         blklab.errors.InputError: a name, a file or an option is wrong.
-        blklab.errors.RunError: a tool is missing, the source cannot be had, or the build failed;
-            ``detail`` is what it said last. The cache is as before.
+        blklab.errors.RunError: a tool is missing, the source is not available, or the build failed;
+        ``detail`` has its last output. The cache is unchanged.
     """
     from blklab.rigs.kernel.build import build
 
@@ -142,7 +142,7 @@ def build_kernel(
 
 
 def list_kernels() -> Kernels:
-    """The built kernels, the latest first, the size of the cache, and what confines guests."""
+    """The built kernels, the latest first, the size of the cache, and the confinement of guests."""
     try:
         confined, refused = wall.told(), ""
     except RunError as error:
@@ -162,11 +162,11 @@ def remove_kernels(names: Sequence[str] = (), *, sources: bool = False) -> Remov
 
     Raises:
         blklab.errors.InputError: there is no such kernel, and nothing is removed.
-        blklab.errors.RunError: a build is at work on them.
+        blklab.errors.RunError: a running build uses them.
     """
     if not names and not sources:
         raise InputError("nothing to remove: name kernels, or use --sources")
-    # All are looked up before the first goes.
+    # All are looked up before the first is removed.
     found = {name: cache.find(name) for name in names}
     gone = {name: cache.remove(kernel, name) for name, kernel in found.items()}
     return RemovedKernels(gone, cache.remove_sources() if sources else 0)
@@ -180,7 +180,7 @@ def kernel_source(file: str, source: str | None = None, *, listener: Listener = 
 
     Raises:
         blklab.errors.InputError: there is no such file or source.
-        blklab.errors.RunError: the source cannot be had.
+        blklab.errors.RunError: the source is not available.
     """
     from blklab.rigs.kernel import source as sources
 
@@ -213,14 +213,14 @@ def run_in_kernel(
 ) -> ProgramRun:
     """Run a program of this machine in a guest, on a disk model.
 
-    The guest sees this machine's programs, the current directory and what the command names,
-    read-only. The program starts in the disk's file system, or without one in an empty directory
-    that goes with it.
+    The guest sees this machine's programs, the current directory and the files that the command
+    names, read-only. The program starts in the disk's file system, or without one in an empty
+    temporary directory.
 
     Args:
         command: program and arguments; ``{disk}`` in them is the disk.
         disk, scheduler, seed: see `simulate`; any scheduler that the kernel has.
-        kernel: of `list_kernels`; None is the last one built without changes.
+        kernel: a kernel from `list_kernels`; None is the last one built without changes.
         file_system: make one on the disk: ``ext4``; ``xfs`` or ``btrfs`` if the kernel has it.
         mount: its mount point.
         data: ``memory``, ``none`` (reads give zeros) or a file, see ``blklab kernel run --help``.
@@ -231,8 +231,8 @@ def run_in_kernel(
         trace: a directory for the block layer's events; `trace_format` is ``events`` (None) or
             ``blktrace``.
         time_travel: the guest's clock: ``inf-cpu``, ``on`` or ``off``.
-        timeout_s: end it after so much wall time.
-        stdout, stderr: receive what the program has printed when it has ended.
+        timeout_s: end it after this wall time.
+        stdout, stderr: receive the program's output after its end.
 
     Raises:
         blklab.errors.InputError: a name, file or value is wrong; nothing has run.
@@ -283,7 +283,7 @@ def kernel_shell(
 ) -> None:
     """Start a kernel with a shell on this process's terminal; returns when the shell has ended.
 
-    Args: as `run_in_kernel`; without a `disk` the guest has none.
+    Args: as for `run_in_kernel`; without a `disk` the guest has none.
 
     Raises:
         blklab.errors.InputError: a name or value is wrong, or standard input is no terminal.
@@ -329,13 +329,14 @@ def _told(ran: program.Ran, kernel: Kernel, task: program.Program) -> ProgramRun
 
 
 def _fio_reads_the_cpus_clock(command: Sequence[str]) -> bool:
-    """Whether fio is run, and neither the command nor a job file that it names says otherwise."""
+    """Whether the command runs fio without setting a clock source on the command line or in a job
+    file."""
     words = " ".join(command).split()
     if not any(Path(word).name == "fio" for word in words):
         return False
     texts = list(words)
     for word in words:
-        # One that is not there, or not for us, is fio's to refuse.
+        # If it is missing or not readable, fio itself reports the error.
         with contextlib.suppress(OSError):
             texts += [reading.content(Path(word))] if word.endswith(".fio") else []
     return not any("clocksource" in text for text in texts)

@@ -1,4 +1,4 @@
-"""What a call reports while it runs."""
+"""Reports of a running call."""
 
 from __future__ import annotations
 
@@ -26,22 +26,24 @@ class Listener:
     def runs(
         self, total: int | None, what: str
     ) -> AbstractContextManager[Callable[[object], None]]:
-        """Surrounds all runs of a call; what it yields is called at the end of each. `total` is
-        None if the number of runs depends on what they measure. `what` says what runs."""
+        """Surrounds all runs of a call; it yields a function that is called at the end of each run.
+        `total` is None if the number of runs depends on their results. `what` describes the
+        runs."""
         return nullcontext(lambda _: None)
 
     def run(self, rig: Rig) -> AbstractContextManager[None]:
-        """Surrounds a single run, whose `Rig.position` tells how far it is."""
+        """Surrounds a single run; `Rig.position` gives its progress."""
         return nullcontext()
 
     def chosen(self, reason: str) -> None:
-        """What `apply` sets, and the measurement that says so; for a recommendation or a preset."""
+        """The settings that `apply` makes, and the measurement behind them; for a recommendation or
+        a preset."""
 
     def planned(self, plan: Plan) -> None:
         """`apply` is about to set this."""
 
     def applied(self, notes: Sequence[str]) -> None:
-        """It is set and verified; `notes` say what was not as expected."""
+        """It is set and verified; `notes` list unexpected findings."""
 
     def undone(self, entry: AppliedEntry) -> None:
         """`undo` has reverted this."""

@@ -20,22 +20,22 @@ from blklab.rigs.live import leftovers, target
 
 @dataclass(frozen=True)
 class Devices:
-    """Block devices, and what the kernel and udev have for all of them."""
+    """Block devices, and the settings of the kernel and udev for all of them."""
 
     devices: tuple[Device, ...]
-    """The disks that were asked for; without a name all devices, also partitions and empty ones."""
+    """The requested disks; without a name all devices, also partitions and empty ones."""
     partitions: dict[str, Device]
-    """Of those disks that were named, by name."""
+    """The partitions of the named disks, by name."""
     kernel: str
     kernel_config: dict[str, str]
-    """By scheduler ``y``, ``m`` or ``n``; empty if the configuration is not to be found."""
+    """By scheduler ``y``, ``m`` or ``n``; empty if the configuration is not found."""
     blocked_modules: dict[str, str]
-    """Modules of schedulers that may not be loaded, and why."""
+    """Modules of schedulers that may not be loaded, with the reason."""
     unreadable_rules: tuple[Line, ...]
-    """Lines of udev's rules that cannot be read."""
+    """Lines of udev's rules that cannot be parsed."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, as of ``blklab devices --json``."""
+        """Plain data, as ``blklab devices --json`` prints it."""
         return {
             "format": 1,
             "kernel": self.kernel,
@@ -51,14 +51,14 @@ class Devices:
 
 @dataclass(frozen=True)
 class Restored:
-    """What killed runs had left, a line each."""
+    """Leftovers of killed runs, a line each."""
 
     done: tuple[str, ...]
     """Restored or removed."""
     busy: tuple[str, ...]
-    """Left alone: in use by a running blklab."""
+    """Skipped, because a running blklab uses them."""
     problems: tuple[str, ...]
-    """What could not be restored, and why."""
+    """Failures to restore, with the reason."""
 
 
 def devices(names: Sequence[str] = ()) -> Devices:
@@ -97,8 +97,8 @@ def restore() -> Restored:
 
 
 def forget(what: str) -> str:
-    """Discard what is recorded of a disk, or of a directory of test files; both stay as they are.
-    A line that says so.
+    """Discard the record of a disk or of a directory of test files; both stay unchanged. Returns a
+    line for the user.
 
     Raises:
         blklab.errors.InputError: there is no such record.
@@ -107,13 +107,13 @@ def forget(what: str) -> str:
 
 
 def _meant(what: str) -> Sequence[str]:
-    """Names of what the user calls so."""
+    """The kernel's names of the disks that the user named."""
     if Path(what).is_dir():
         return target.find(what, roots.HERE).disks
     return [queue.device_name(what, roots.HERE)]
 
 
 def _as_counted(name: str) -> list[tuple[int, str]]:
-    """loop10 after loop9."""
+    """A sort key: loop10 after loop9."""
     words: list[str] = re.findall(r"[0-9]+|[^0-9]+", name)
     return [(int(word) if word[0] in string.digits else -1, word) for word in words]

@@ -1,4 +1,4 @@
-"""Names of what there is, for the shell's completion and for a program that offers a choice."""
+"""Names of everything that can be chosen, for the shell's completion and for other programs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from blklab.studies import STUDIES
 from blklab.workloads import WORKLOADS
 
 DEFAULT_KERNEL = DEFAULT_VERSION
-"""The version that `blklab.build_kernel` builds if none is named."""
+"""The default version of `blklab.build_kernel`."""
 EXPORT_FORMATS = ("json", "csv", "parquet")
-"""Of `blklab.export`."""
+"""The formats of `blklab.export`."""
 
 
 def _workloads() -> list[str]:
@@ -73,20 +73,20 @@ _KINDS: Mapping[str, Callable[[], Iterable[str]]] = {
 
 
 def rig_summaries() -> dict[str, str]:
-    """What each rig runs, by its name."""
+    """The purpose of each rig, by its name."""
     return {name: known.summary for name, known in RIGS.items()}
 
 
 def names(kind: str) -> list[str]:
-    """What there is of that kind: ``disk``, ``workload``, ``study``, ``scheduler``, ``host`` (its
+    """The names of a kind: ``disk``, ``workload``, ``study``, ``scheduler``, ``host`` (its
     values), ``device`` (of this machine), ``kernel`` (built), ``rig``, ``driver`` (of the kernel
     rig), ``cache`` (states of the page cache), ``objective``, ``comparison`` (numbers in the
-    default store, the latest first), ``export format``. KeyError of another kind."""
+    default store, the latest first), ``export format``. KeyError for another kind."""
     return list(_KINDS[kind]())
 
 
 def tunables(scheduler: str) -> list[str]:
-    """The tunables of a scheduler of the simulator, with the queue's; none of another name."""
+    """The tunables of a scheduler of the simulator, with the queue's; empty for other names."""
     own = [info.tunables for info in core.schedulers() if info.name == scheduler]
     queue = core.environment()["queue"]
     return [row.name for rows in own for row in rows + queue]

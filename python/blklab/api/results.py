@@ -48,7 +48,7 @@ class Stored:
     analysis: Analysis
     """Rankings and verdicts by disk and workload; recommendations by disk."""
     setup: SetupData
-    """As it was planned, also of a comparison that was interrupted."""
+    """The set-up as planned, also for an interrupted comparison."""
 
     def summary(self) -> dict[str, Any]:
         """Rankings, verdicts and recommendations as plain data; units are in the names."""
@@ -57,7 +57,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Imported:
-    """Comparisons of an export, by their numbers here."""
+    """Imported comparisons, by their numbers in this store."""
 
     new: tuple[int, ...]
     there_already: tuple[int, ...]
@@ -78,7 +78,7 @@ def results(
     Args:
         disks, workloads, schedulers, rigs: only those with one of these; part of a name is enough
             for disks.
-        since_: ``2026-11-22``, or ``30m``, ``12h``, ``7d`` ago.
+        since_: begun since ``2026-11-22``, or ``30m``, ``12h``, ``7d`` ago.
         store: a file or a URL; None is the default store.
         listener: `Listener.note` for each comparison that is damaged and left out.
 
@@ -101,7 +101,7 @@ def results(
 
 
 def store_text(store: str | None = None) -> str:
-    """Where results are stored, for a person: the file, or the URL without its password.
+    """The place of the store, for display: the file, or the URL without its password.
     InputError if `store` is neither a path nor the URL of a database."""
     return place.find(store).text
 
@@ -116,11 +116,12 @@ def stored(
     """A stored comparison with its answers.
 
     Args:
-        objective: what to rank by; None is the comparison's own.
+        objective: the figure that ranks schedulers; None is the comparison's own.
 
     Raises:
-        blklab.errors.InputError: there is none of that number.
-        blklab.errors.StoreError: the store cannot be used, or what all runs share is damaged.
+        blklab.errors.InputError: no comparison has that number.
+        blklab.errors.StoreError: the store cannot be used, or the data shared by all runs are
+            damaged.
     """
     wanted = checked_objective(objective) if objective else None
     found = read.comparison(_opened(store, listener), _number(number), tell=listener.note)
@@ -212,7 +213,7 @@ def remove_results(
     """Remove comparisons with all their runs, or none of them; it cannot be undone.
 
     Raises:
-        blklab.errors.InputError: one is not there, or still runs.
+        blklab.errors.InputError: one does not exist, or still runs.
     """
     wanted = list(dict.fromkeys(map(_number, numbers)))
     keep.remove(_opened(store, listener), wanted)
@@ -227,12 +228,13 @@ def write_report(
     store: str | None = None,
     listener: Listener = SILENT,
 ) -> Path:
-    """Write the report again from stored results, without running anything. Its path.
+    """Write the report again from stored results, without running anything. Returns its path.
 
     Args:
         what: the number of a comparison; ``results.json`` or its directory; the directory of a
             study.
-        objective: what to rank by; None is the comparison's own, for a directory ``both``.
+        objective: the figure that ranks schedulers; None is the comparison's own, for a directory
+            ``both``.
         out: the page to write, for a study the directory; None: beside the results, for a number
             ``reports/NUMBER/report.html``.
 
@@ -244,7 +246,7 @@ def write_report(
     page = None if out is None else Path(out)
     path = Path(text)
     if store is not None and not text.isdigit():
-        raise InputError(f"--store: goes with a number; {shown(text)} is a path")
+        raise InputError(f"--store: only works with a number; {shown(text)} is a path")
     if text.isdigit():
         return _report_of_number(text, wanted, page, store, listener)
     if (path / studies.FILE).is_file():

@@ -1,4 +1,4 @@
-"""What root gives up before it reads documents that come from anywhere."""
+"""The rights that root gives up before it reads untrusted documents."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from blklab import _core
 from blklab.store import place
 
-# Where a program writes that never asked for a file: terminals, and what was never there.
+# Devices that programs write to without being told: terminals, null, shared memory.
 _DEVICES = ("/dev/null", "/dev/tty", "/dev/pts", "/dev/shm")
 
 
 def give_up_rights(paths: Iterable[Path], store: str | None = None) -> None:
-    """Root keeps the rights about files alone, and from now on this process changes files only in
-    the directories of `paths`, of the store, and of what is temporary. It cannot be undone.
+    """Root keeps only the rights to files, and from now on this process changes files only in the
+    directories of `paths`, of the store, and for temporary files. This cannot be undone.
 
     Raises:
         blklab.errors.InputError: `store` is neither a file nor the URL of a database.
@@ -29,6 +29,6 @@ def give_up_rights(paths: Iterable[Path], store: str | None = None) -> None:
 
 
 def _existing(path: Path) -> Path:
-    """The directory itself if it is one, else the nearest above it that is there."""
+    """The directory itself if it is one, else the nearest existing directory above it."""
     whole = path.absolute()
     return next(directory for directory in (whole, *whole.parents) if directory.is_dir())

@@ -17,6 +17,7 @@ from blklab.domain import core, specs
 from blklab.domain.comparison import Setup, plan
 from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
+from blklab.domain.validation import not_validated
 from blklab.errors import BlklabError, InputError
 from blklab.fio.status import report
 from blklab.rigs import find_disk
@@ -30,12 +31,12 @@ class JobRun:
     result: Result
     disk: Disk
     options: Mapping[str, Any]
-    """Of the job file's global section."""
+    """The options of the job file's global section."""
     ended_at: datetime | None
-    """Where its clock is the machine's."""
+    """The start by the machine's clock, on rigs that use it."""
 
     def fio_output(self, formats: str = "json", *, requests: bool = False) -> str:
-        """What fio prints: ``normal``, ``json``, ``json+`` or ``terse``, several with commas.
+        """fio's output: ``normal``, ``json``, ``json+`` or ``terse``, several with commas.
         `requests` adds queue time and service time. InputError if there is no such format."""
         name = self.disk.file.name
         told = report(
@@ -56,7 +57,7 @@ def simulate(
     kernel: str | None = None,
     driver: str | None = None,
 ) -> Result:
-    """Run a fio job on a modelled disk and return what it measured.
+    """Run a fio job on a modelled disk and return the result.
 
     Args:
         job: a job file's path, the name of a workload, or the text of a job file (anything
@@ -70,7 +71,8 @@ def simulate(
         rig: ``sim``, or ``kernel``: Linux itself above the modelled disk, or ``live``: this
             machine and a real disk, on which test files are made; a device is only read.
         kernel: name of the kernel for the kernel rig; the last one built without changes if None.
-        driver: what issues the I/O on the kernel rig: ``fio``, the default, or ``native``.
+        driver: the program that issues the I/O on the kernel rig: ``fio``, the default, or
+        ``native``.
 
     Raises:
         blklab.errors.InputError: a name, file or value is wrong; one line says which.
@@ -132,9 +134,11 @@ def run_job(
         try:
             keeping.keep_single(single, planned, result, begun_at, ended_at)
         except BlklabError as error:
-            # The figures are there all the same.
+            # The figures are complete without the store.
             listener.note(f"this run is not stored: {error}")
-    for note in filter(None, [place.describe()["text"], *result.notes]):
+    unchecked = not_validated(place.describe_disk(model))
+    told = f"{model.label}: {unchecked}" if unchecked else ""
+    for note in filter(None, [place.describe()["text"], told, *result.notes]):
         listener.note(note)
     return JobRun(result, model, options, ended_at if real else None)
 

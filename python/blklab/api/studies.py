@@ -1,4 +1,4 @@
-"""Which studies there are, and what each says."""
+"""The available studies and their contents."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class ListedStudy:
     name: str
     title: str
     error: str = ""
-    """Why its file cannot be read, where it cannot."""
+    """The reason if its file cannot be read."""
 
 
 def list_studies() -> list[ListedStudy]:
-    """The studies of the package and the user's own; one that cannot be read says why."""
+    """The studies of the package and the user's own; unreadable ones have an `error`."""
     found = []
     for name, path in STUDIES.paths().items():
         try:
             found.append(ListedStudy(name, studies.parse(STUDIES.read(path)).title))
         except InputError as error:
-            # One's own broken file must not hide the others.
+            # A broken file of the user must not hide the others.
             found.append(ListedStudy(name, "", str(error)))
     return found
 

@@ -1,4 +1,4 @@
-"""``blklab.run_study``: run a published comparison again, and judge what was published."""
+"""``blklab.run_study``: run a published comparison again, and judge the published statements."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class StudyRun:
 
     study: Study
     outcomes: tuple[Outcome, ...]
-    """Of each part: its results, and what was left out."""
+    """The results and the omissions of each part."""
     judgements: tuple[Judgement, ...]
-    """Of each published statement: whether it is reproduced."""
+    """For each published statement, whether it is reproduced."""
     kept: Mapping[str, int]
-    """By part, the number of its comparison in the store."""
+    """The number of each part's comparison in the store."""
     directory: Path | None
-    """Where ``report.html`` and all results are."""
+    """The directory of ``report.html`` and all results."""
 
     @property
     def page(self) -> Path | None:
@@ -50,14 +50,14 @@ class StudyRun:
         return None if self.directory is None else self.directory / kept_files.PAGE
 
     def analyses(self) -> tuple[Analysis | None, ...]:
-        """The rankings of each part, as of `blklab.compare`; None of a part that was left out."""
+        """The rankings of each part, as from `blklab.compare`; None for an omitted part."""
         return tuple(
             None if outcome.results is None else analyse(outcome.results.runs, part.objective)
             for part, outcome in zip(self.study.parts, self.outcomes, strict=True)
         )
 
     def summary(self) -> dict[str, Any]:
-        """Rankings, judgements and what was left out as plain data; units are in the names."""
+        """Rankings, judgements and omissions as plain data; units are in the names."""
         return kept_files.summary(self.outcomes, self.judgements)
 
 
@@ -78,10 +78,10 @@ def run_study(
 
     Args:
         study: its name or the path of its TOML file.
-        rig: run all parts there that can; None is each part's own first rig. A `RigSpec` with an
-            empty name has options for the parts on the live rig.
-        disk: on the live rig, a directory or a device in place of the study's models.
-        repeats, seed: in place of the study's.
+        rig: run all parts that support this rig on it; None is each part's own first rig. A
+            `RigSpec` with an empty name has options for the parts on the live rig.
+        disk: on the live rig, a directory or a device that replaces the study's models.
+        repeats, seed: replace the study's own.
         out: a directory for the report and all results.
         keep, store, max_parallel, listener: see `compare`.
 
@@ -106,9 +106,9 @@ def resume_study(
     max_parallel: int = JOBS_DEFAULT,
     listener: Listener = SILENT,
 ) -> StudyRun:
-    """Go on with a study that was interrupted; `number` is that of one of its comparisons, None
-    the latest that is not complete. Raises as `compare`; InputError also if a run would differ
-    now from those that are kept."""
+    """Resume an interrupted study; `number` is the number of one of its comparisons, None is the
+    latest incomplete study. Raises as `compare`; InputError also if a run would now differ from the
+    stored runs."""
     kept = open_store(place.find(store), durable=True, make=False, tell=listener.note)
     found = left(kept, number, study=True)
     of_study = found.study_id or 0
@@ -135,7 +135,7 @@ def _run(
     several: list[Keeper] = [] if begun is None else list(begun.values())
 
     def keepers() -> Mapping[str, Keeper]:
-        """A set-up that is refused before its first run is not kept."""
+        """A set-up that is refused before its first run is not stored."""
         nonlocal begun
         if begun is None:
             out = "" if directory is None else str(directory.absolute())

@@ -1,6 +1,6 @@
 """A disk model as a block device of this machine, through ublk; needs root.
 
-The work is `blklab-disk`'s, a program of its own that serves the device until it is ended.
+The separate program `blklab-disk` serves the device until it is ended.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class UblkCommand:
     """The file with the disk's data; the program inherits it, and with it the lock."""
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Run it as a process of its own. SIGINT ends a server, which prints its counters as JSON;
-        a message on stderr says what went wrong."""
+        """Run it as a separate process. SIGINT ends a server, which then prints its counters as
+        JSON; errors go to stderr."""
         held = () if self.data is None else (self.data.fileno(),)
         words = [str(binaries.find("blklab-disk")), *self.arguments]
         return subprocess.Popen(words, stdout=subprocess.PIPE, pass_fds=held)
 
     def become(self) -> NoReturn:
-        """Turn this process into it: what it says is what the user sees, and signals reach it."""
+        """Replace this process by it: the user sees its output, and signals reach it."""
         program = binaries.find("blklab-disk")
         if self.data is not None:
             os.set_inheritable(self.data.fileno(), True)
@@ -57,8 +57,8 @@ def serve_disk(
         disk: see `blklab.simulate`; a disk model.
         data: where the disk's data are: ``memory``, ``none`` (reads give zeros) or a sparse file
             that stays, a new one or one that blklab made.
-        number: the N; None is the first that is free.
-        seed: of the platter's position.
+        number: the N; None is the first free number.
+        seed: seed of the platter's position.
 
     Raises:
         blklab.errors.InputError: the disk is wrong, or the file is not blklab's.
@@ -76,7 +76,7 @@ def serve_disk(
     words += [f"--set={key}={value}" for key, value in model.overrides]
     if number is not None:
         words.append(f"--id={number}")
-    # Without ublk, blklab-disk says so, and there is to be no file.
+    # Without ublk, blklab-disk reports the error, and no file must be left.
     of_file = data not in ("memory", "none") and _UBLK.exists()
     kept = DiskData(data, limits.capacity_bytes) if of_file else None
     return UblkCommand(tuple(words), kept)
@@ -88,5 +88,6 @@ def served_disks() -> UblkCommand:
 
 
 def remove_served_disk(number: int) -> UblkCommand:
-    """The command that removes ``/dev/ublkbN`` and its server, also what a killed one has left."""
+    """The command that removes ``/dev/ublkbN`` and its server, also leftovers of a killed
+    server."""
     return UblkCommand(("remove", str(number)))

@@ -28,7 +28,7 @@ class Agreement:
     """The same workloads on the simulator and in a kernel."""
 
     cells: tuple[Cell, ...]
-    """A workload under a scheduler on a disk each, with both figures."""
+    """Each cell: a workload under a scheduler on a disk, with the figures of both rigs."""
     verdict: Verdict
     kernel: str
     """For a person."""
@@ -38,7 +38,7 @@ class Agreement:
 
     @property
     def shares(self) -> tuple[Shares, ...]:
-        """How many figures are within 2, 5 and 10 per cent, by disk and scheduler."""
+        """The share of figures within 2, 5 and 10 per cent, by disk and scheduler."""
         return shares.shares(self.cells)
 
     @property
@@ -47,7 +47,7 @@ class Agreement:
         return self.verdict.text(self.kernel)
 
     def exported(self) -> dict[str, Any]:
-        """Plain data: every cell, how far it is off, the bar and whether it meets it."""
+        """Plain data: every cell with its deviation, the bar, and whether the cell meets it."""
         data = verdict.exported(self.cells, self.verdict, self.kernel, self.seed)
         return data | shares.exported(self.cells, self.jobs) if self.jobs else data
 
@@ -72,16 +72,16 @@ def verify(
 
     Args:
         jobs: job files or workloads' names.
-        random: so many jobs, drawn by `seed`, on each disk.
-        workloads, schedulers, disks: of the matrix only these; none is all of it. `schedulers` and
-            `disks` are also those of `jobs` and `random`.
-        quick: a few workloads of the matrix, some seconds.
-        kernel: of ``blklab kernel list``; None is the last one built without changes.
-        seed: of all runs, and of what is drawn.
+        random: number of jobs to draw by `seed` for each disk.
+        workloads, schedulers, disks: only these of the matrix; empty means all. `schedulers` and
+            `disks` also apply to `jobs` and `random`.
+        quick: only a few workloads of the matrix; takes some seconds.
+        kernel: a kernel of ``blklab kernel list``; None is the last one built without changes.
+        seed: seed of all runs and of drawn jobs.
         out: a file for `Agreement.exported` as JSON.
         misses: a directory for the job files of the cells that miss the bar.
-        chance: also run the simulator on a disk that is slower by next to nothing, to see how far
-            apart figures are by chance; for `jobs` and `random`.
+        chance: also run the simulator on a disk that is slower by almost nothing, to show the
+            effect of chance; for `jobs` and `random`.
 
     Raises:
         blklab.errors.InputError: a name is wrong, or no kernel is built.
@@ -154,11 +154,11 @@ def _check(jobs: bool, random: int, *, matrix_chosen: bool, only_own: Mapping[st
         raise InputError("expected one of: job files, --random, or the matrix's --load and --quick")
     for option, given in only_own.items():
         if given and not (jobs or random):
-            raise InputError(f"{option}: is for job files and --random")
+            raise InputError(f"{option}: only works with job files and --random")
 
 
 def _keep(found: Agreement, directory: Path) -> None:
-    """The job file of each miss."""
+    """The job file of each cell that misses the bar."""
     directory.mkdir(parents=True, exist_ok=True)
     for name in {cell.load for cell in found.verdict.missed}:
         write_whole(directory / f"{name}.fio", found.jobs[name])

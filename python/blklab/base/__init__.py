@@ -1,4 +1,4 @@
-"""What every layer may use: text, files, homes, limits, and what a killed process leaves behind.
+"""Shared by every layer: text, files, homes, limits, and leftovers of killed processes.
 
-Nothing here knows of disks, schedulers or experiments.
+Nothing here depends on disks, schedulers or experiments.
 """

@@ -12,9 +12,9 @@ from blklab.base.text import shown
 
 
 def as_root(more: Sequence[str] = ()) -> str:
-    """This very command under sudo, with `more` words behind it: to be typed in a shell.
+    """This command under sudo, followed by `more` words, for typing in a shell.
 
-    The program stands there with its path, for sudo looks for programs in its own places only.
+    The program has its path, because sudo searches only its own directories.
     """
     program = Path(sys.argv[0]).absolute()
     module = program.name == "__main__.py"
@@ -23,6 +23,6 @@ def as_root(more: Sequence[str] = ()) -> str:
 
 
 def or_as_root() -> str:
-    """The command to type, for the end of an error about a permission; empty for root, whom sudo
+    """The command to type, for the end of an error about a permission; empty for root, because sudo
     would not help."""
     return "" if os.geteuid() == 0 else f"; type: {as_root()}"

@@ -1,6 +1,7 @@
-"""The programs in Rust that run as processes of their own: a wall, the disk, the guest's first one.
+"""The Rust programs that run as separate processes: confinement, the disk, the guest's first
+process.
 
-``make setup`` builds them into ``blklab/bin``, from where they go into a wheel.
+``make setup`` builds them into ``blklab/bin``; wheels contain them.
 """
 
 from __future__ import annotations

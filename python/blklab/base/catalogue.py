@@ -23,14 +23,14 @@ class Entry:
 
     name: str
     path: Path
-    """Of a file in the core: its name with the suffix."""
+    """For a file in the core: its name with the suffix."""
     text: str
     in_core: bool = False
     """It ships inside the core: there is no file at `path`."""
 
     @property
     def place(self) -> str:
-        """Its path, for messages and for the core."""
+        """The file's path, for messages and for the core."""
         return utf8(str(self.path))
 
 
@@ -50,10 +50,10 @@ class Catalogue:
     """Texts that ship inside the core, by name."""
 
     def directories(self) -> list[Path]:
-        """Where names are looked up; the first that has the name wins."""
+        """The directories of names; the first that has the name wins."""
         own = os.environ.get(self.variable)
         places = [homes.expanded(own)] if own else []
-        # Without a home directory there are those that ship with blklab.
+        # Without a home directory, only the shipped files.
         with contextlib.suppress(homes.NoHomeError):
             places.append(homes.data() / "blklab" / self.packaged.name)
         return [*places, self.packaged]

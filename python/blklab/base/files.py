@@ -21,14 +21,14 @@ _KINDS = {
 
 
 def content(path: Path, bytes_max: int, what: str) -> bytes:
-    """All of the file at `path`, which is to be `what`: ``a patch``. InputError if it is no regular
-    file, larger, or cannot be read.
+    """All of the file at `path`, which should be `what` (``a patch``).
 
-    A pipe without a writer is never waited for. One that the shell has made for this command,
-    ``<(...)`` or ``/dev/stdin``, is read to its end.
+    InputError if it is not a regular file, is larger, or cannot be read. Never waits
+    for a pipe without a writer. A pipe from the shell, ``<(...)`` or ``/dev/stdin``, is read to its
+    end.
     """
     try:
-        # Without O_NONBLOCK to open a pipe waits for its other end.
+        # Without O_NONBLOCK, opening a pipe waits for its other end.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         kind = stat.S_IFMT(os.fstat(handle).st_mode)
         if kind == stat.S_IFDIR:
@@ -45,7 +45,7 @@ def content(path: Path, bytes_max: int, what: str) -> bytes:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: {why(error)}") from error
     if found_bytes is None:
-        raise InputError(f"{path}: there is nothing to be read from it now")
+        raise InputError(f"{path}: it has no data to read now")
     if len(found_bytes) > bytes_max:
         raise InputError(f"{path}: more than {bytes_max} bytes are not {what}")
     return found_bytes
@@ -60,14 +60,14 @@ def text_content(path: Path, bytes_max: int, what: str) -> str:
 
 
 def why(error: OSError | ValueError) -> str:
-    """For the user. Python raises ValueError for a path with a NUL in it."""
+    """The reason, for the user. Python raises ValueError for a path with a NUL in it."""
     said = error.strerror if isinstance(error, OSError) else None
     return said or str(error)
 
 
 def write_whole(path: Path, text: str, mode: int | None = None) -> None:
-    """Replace `path` by `text`; whatever goes wrong, what was there before stays. It has `mode`,
-    or what the umask leaves.
+    """Replace `path` by `text`; after any error the old file remains. The file has `mode`, or the
+    umask's default.
 
     RunError with one line if it cannot be written (disk full, no permission).
     """
@@ -77,9 +77,10 @@ def write_whole(path: Path, text: str, mode: int | None = None) -> None:
 def write_together(
     texts: Mapping[Path, str | bytes], *, durable: bool = True, mode: int | None = None
 ) -> None:
-    """The same for files that belong together: if one cannot be written, all stay as they were.
+    """The same for files that belong together: if one cannot be written, all stay unchanged.
 
-    Each is there under another name before the first is replaced, and with `durable` on the disk.
+    Each is written under another name before the first is replaced, and with `durable` flushed to
+    the disk.
     """
     partial: dict[Path, Path] = {}
     path = Path()
@@ -150,10 +151,10 @@ def _beside(path: Path, content: bytes, durable: bool, mode: int | None) -> Path
 
 
 def _unnamed(made: Path) -> tuple[int, bool]:
-    """A file to write that is to be called `made`, and whether it has no name yet.
+    """A new file that will be called `made`, and whether it has no name yet.
 
-    What a process that was killed has not finished goes with it then. Not every file system has
-    files without a name.
+    An unnamed file disappears if the process is killed before it is complete. Not every file system
+    supports files without a name.
     """
     try:
         return os.open(made.parent, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600), True
@@ -175,17 +176,17 @@ def check_directory(path: Path) -> None:
     """InputError if no file can be written below `path`; checked before long work."""
     there = next(place for place in (path, *path.absolute().parents) if os.path.lexists(place))
     if there.is_symlink() and not there.exists():
-        raise InputError(f"{path}: {there} is a link to {there.readlink()}, which is not there")
+        raise InputError(f"{path}: {there} is a link to {there.readlink()}, which does not exist")
     if not there.is_dir():
         raise InputError(f"{path}: {there} is not a directory")
     if not os.access(there, os.W_OK | os.X_OK):
         raise InputError(f"{path}: no permission to write in {there}")
     try:
-        # Not every file system that is said to be writable takes a file.
+        # Not every file system that is mounted writable accepts a file.
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
-        raise InputError(f"{path}: no file can be made in {there}: {error.strerror}") from error
+        raise InputError(f"{path}: cannot create a file in {there}: {error.strerror}") from error
 
 
 def _umask() -> int:

@@ -1,7 +1,7 @@
-"""The user's own places: what ``~`` stands for, and the base directories of the XDG specification.
+"""The user's own directories:
 
-``Path.expanduser`` raises RuntimeError where there is no HOME and the user's id has no name, as in
-a container; and it takes an empty HOME for ``/``.
+``~``, and the base directories of the XDG specification. ``Path.expanduser`` raises RuntimeError
+without HOME if the user's id has no name, as in a container; and it takes an empty HOME for ``/``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from blklab.errors import InputError
 
 
 class NoHomeError(InputError):
-    """The user has no home directory; the line says how to name a place instead."""
+    """The user has no home directory; the message shows how to name a place instead."""
 
 
 def data() -> Path:
@@ -48,7 +48,7 @@ def expanded(path: str | os.PathLike[str]) -> Path:
         return Path(pwd.getpwnam(first[1:]).pw_dir) / rest
     except (KeyError, ValueError):
         raise InputError(
-            f"{text}: no user '{first[1:]}'; a file whose name begins with '~' is ./{text}"
+            f"{text}: no user '{first[1:]}'; for a file named with a leading '~' write ./{text}"
         ) from None
 
 

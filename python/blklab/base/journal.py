@@ -1,12 +1,13 @@
 """Records of changes to undo, written before each change, and the process that makes it.
 
-A directory with two files for each thing that is borrowed: ``KEY.json``, the record of how it was,
-which is on the disk before the first change and goes when all is as it was; and ``KEY.lock``,
-which is held (``flock``) as long as its process lives. A record whose lock is free was left by a
-process that was killed, and is anybody's to make good. ``KEY.new`` is a record that is being
-written; of a process that was killed then, nothing is changed, and the next with the lock drops it.
+A directory with two files for each borrowed thing:
 
-A record has ``kind``, ``boot_id`` and ``pid`` of its writer, and the fields of its kind.
+``KEY.json``, the record of its original state, which is on the disk before the first change and is
+removed after the state is restored; and ``KEY.lock``, which the process holds (``flock``) while it
+runs. A record with a free lock is a leftover of a killed process, and any blklab may undo it.
+``KEY.new`` is a record that is being written; a process killed at this point has changed nothing,
+and the next process with the lock drops the file. A record has ``kind``, ``boot_id`` and ``pid`` of
+its writer, and the fields of its kind.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class BusyError(RunError):
 
 
 def default_directory() -> Path:
-    """`VARIABLE`, else `OF_ROOT` for root, else the user's own. InputError if that has no home."""
+    """`VARIABLE`, else `OF_ROOT` for root, else the user's own. InputError without a home
+    directory."""
     if own := os.environ.get(VARIABLE):
         return Path(own)
     if os.geteuid() == 0:
@@ -75,8 +77,8 @@ class Journal:
             raise _unusable(self.directory, error) from error
         with self._inside() as inside:
             try:
-                # Kept for the next: two could hold the lock of a file that is removed and made
-                # anew.
+                # The file stays: if it were removed and created anew, two processes could hold the
+                # lock.
                 flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
                 handle = os.open(_lock(key), flags, 0o600, dir_fd=inside)
             except OSError as error:
@@ -104,7 +106,7 @@ class Journal:
                 os.close(handle)
 
     def write(self, key: str, kind: str, record: Mapping[str, Any]) -> None:
-        """Write the record; it is on the disk when this returns. Only with the lock held."""
+        """Write the record; it is on the disk when this returns. Needs the lock."""
         whole = {"kind": kind, "boot_id": boot_id(), "pid": os.getpid(), **record}
         partial = _partial(key)
         with self._inside() as inside:
@@ -140,7 +142,7 @@ class Journal:
         return found
 
     def remove(self, key: str) -> None:
-        """Remove the record: its change is undone. Only with the lock held."""
+        """Remove the record after its change is undone. Needs the lock."""
         with contextlib.suppress(FileNotFoundError), self._inside() as inside:
             os.unlink(_record(key), dir_fd=inside)
             os.fsync(inside)
@@ -213,6 +215,6 @@ def _lock(key: str) -> str:
 
 def _unusable(directory: Path, error: OSError) -> InputError:
     return InputError(
-        f"{directory}: no place for the journal of changes to undo: {error.strerror}; "
+        f"{directory}: cannot hold the journal of changes to undo: {error.strerror}; "
         f"name another by {VARIABLE}"
     )

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 
 REPEATS_MAX = 10_000
-"""Of each run of a comparison. Intervals shrink with the square root: so many show a tenth of what
-a hundred show."""
+"""Repeats of a comparison. Intervals shrink with the square root of the number: this many detect a
+tenth of the difference that a hundred detect."""
 RUNS_MAX = 100_000
-"""Of a comparison, which is planned as a whole: some hundred MB of plan."""
+"""Runs of a comparison, which is planned as a whole: the plan takes some hundred MB."""
 TIMEOUT_S_MAX = 366 * 86400.0
-"""Of what runs in a guest: a year, which every timer of the system still takes."""
+"""The longest run in a guest: a year, within the range of every timer of the system."""
 JOBS_MAX = 1024
 """Parallel runs or compilers."""
 VERIFY_JOBS_MAX = 10_000
-"""Drawn for a disk: a day or two."""
+"""Jobs drawn for a disk: they take a day or two."""
 JOBS_DEFAULT = min(len(os.sched_getaffinity(0)), JOBS_MAX)
 """One per CPU."""
 
 TEXT_REQUESTS = 40
-"""Of a timeline as text, unless more are asked for: some screens."""
+"""Requests of a timeline as text by default: some screens."""
 FILE_REQUESTS = 2000
-"""Of a timeline as a page or for Perfetto: what a browser draws at once."""
+"""Requests of a timeline as a page or for Perfetto: as many as a browser draws quickly."""

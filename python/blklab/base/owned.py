@@ -1,9 +1,9 @@
 """A directory of our own in a place that may belong to another user: made, used and removed
 through handles.
 
-A path can be swapped between two looks at it, by a link or another mount; a handle stays what it
-is, also behind ``umount --lazy``. What is removed has our user, the mode and, as soon as it is
-known, the inode that we made; nothing in it is followed that is a link.
+A link or another mount can replace a path between two uses; a handle always means the same
+directory, even after ``umount --lazy``. A directory is removed only if it has our user, our mode
+and, once known, the recorded inode; links in it are not followed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _LOOK = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# What is only passed through needs no permission to be read.
+# Passing through a directory needs no read permission.
 _PASS = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 MODE = 0o700
@@ -25,7 +25,7 @@ OPEN_MODE = 0o711
 
 
 class NotOursError(OSError):
-    """Another directory has its name."""
+    """Another directory has taken its name."""
 
     def __init__(self) -> None:
         super().__init__(None, "it is not the directory that was made")
@@ -48,15 +48,16 @@ class OwnedPlace:
         """A handle of the new directory. OSError."""
         os.mkdir(self.name, MODE, dir_fd=self.parent)
         handle = os.open(self.name, _LOOK, dir_fd=self.parent)
-        # A user who may rename here could have replaced it, but not by a new directory.
+        # A user with the right to rename here could have replaced it, but cannot make a directory
+        # of ours.
         if not _is_ours(os.fstat(handle), None) or os.listdir(handle):  # noqa: PTH208 (of a handle)
             os.close(handle)
             raise NotOursError
         return handle
 
     def find(self, inode: int | None) -> int:
-        """A handle of what was made there; without its `inode`, of what may be it. OSError;
-        FileNotFoundError if there is nothing of that name."""
+        """A handle of the directory made there; without an `inode`, of a directory that may be it.
+        OSError; FileNotFoundError if the name does not exist."""
         handle = os.open(self.name, _LOOK, dir_fd=self.parent)
         if not _is_ours(os.fstat(handle), inode):
             os.close(handle)
@@ -89,7 +90,7 @@ def path_of(handle: int) -> Path:
 
 
 def empty(handle: int, of_us: Callable[[str], bool] = lambda _: True) -> None:
-    """Remove all that is in the directory and has a name `of_us`. OSError."""
+    """Remove all entries of the directory with a name that `of_us` accepts. OSError."""
     with os.scandir(handle) as entries:
         found = [(one.name, one.is_dir(follow_symlinks=False)) for one in entries]
     for name, is_directory in found:
@@ -105,7 +106,7 @@ def empty(handle: int, of_us: Callable[[str], bool] = lambda _: True) -> None:
 
 @contextlib.contextmanager
 def _opened(name: str, inside: int) -> Iterator[int]:
-    """Also directories that their owner, not root, has closed."""
+    """Opens also directories that their owner, not root, has closed."""
     passed = os.open(name, _PASS | os.O_NOFOLLOW, dir_fd=inside)
     try:
         itself = Path(f"/proc/self/fd/{passed}")

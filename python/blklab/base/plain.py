@@ -1,4 +1,4 @@
-"""Plain data that every JSON reader accepts, and its JSON."""
+"""Plain data that every JSON reader accepts, and its JSON text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import msgspec
 
 
 def plain(value: Any) -> Any:
-    """Data classes and the core's data as mappings; what is no finite number, as an end that an
-    interval does not have, as None: JSON knows neither infinity nor NaN."""
+    """Data classes and the core's data as mappings; numbers that are not finite, such as the open
+    end of an interval, as None, because JSON has neither infinity nor NaN."""
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
     elif names := getattr(value, "FIELDS", None):
@@ -40,7 +40,7 @@ def path_from_text(kind: type, value: Any) -> Any:
     """msgspec's `dec_hook` for data with paths, for which JSON has no type."""
     if kind is Path:
         return Path(value)
-    # By msgspec's contract: it then says itself which type it does not know, and where.
+    # By msgspec's contract: it then reports the unknown type and its place itself.
     raise NotImplementedError(kind)
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from threading import Event, local
 from typing import TypeVar
 
-# How often the waiting thread looks up, so that Ctrl-C is noticed at once.
+# The polling interval of the waiting thread, so that Ctrl-C takes effect quickly.
 _LOOK_UP_S = 0.2
 
 Task = TypeVar("Task")
@@ -30,10 +30,10 @@ def run_all(
 ) -> None:
     """Run `one` with each task, in the order of `tasks`.
 
-    `done` is called with what it makes, in this thread, as they end; nothing else holds it.
-    Threads are enough: a rig does not hold the interpreter's lock while it runs. If one fails, or
-    the user interrupts, that is raised; `cancel` is called first, which must make those that run
-    end soon. None is begun once one has failed, and nothing runs any more when this returns.
+    `done` is called with each result, in this thread, when its task ends; no other reference is
+    kept. Threads are enough: a rig does not hold the interpreter's lock while it runs. If a task
+    fails or the user interrupts, the error is raised after `cancel`, which must make the running
+    tasks end soon. After a failure no further task starts, and nothing runs when this returns.
     """
     threads = max(1, min(threads, len(tasks)))
     pool = ThreadPoolExecutor(
@@ -59,12 +59,12 @@ def run_all(
             ended, waiting = wait(waiting, _LOOK_UP_S, FIRST_COMPLETED)
             # Tasks that succeeded beside a failed one are done too.
             for future in sorted(ended, key=lambda one: (one.exception() is not None, place[one])):
-                # The one that failed may be a moment later.
+                # The failed task may end a moment later.
                 if not isinstance(future.exception(), _NotBegunError):
                     done(future.result())
                 del place[future]
     except BaseException:
-        # In this order: a cancelled task makes room for another.
+        # In this order: a cancelled task makes room for another task.
         pool.shutdown(wait=False, cancel_futures=True)
         cancel()
         raise

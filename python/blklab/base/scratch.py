@@ -1,8 +1,8 @@
 """Temporary directories of a run, below the user's TMPDIR; all of them are removed.
 
-Its path is in the journal before it is made (:mod:`blklab.base.journal`): what a process that was
-killed has left goes with the next that needs scratch, or by ``blklab restore``. It is made and
-removed as :mod:`blklab.base.owned` does it.
+The path is in the journal before the directory is made (:mod:`blklab.base.journal`): the next
+process that needs scratch space, or ``blklab restore``, removes leftovers of a killed process.
+:mod:`blklab.base.owned` makes and removes the directory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from blklab.base.text import shown
 from blklab.errors import RunError
 
 KIND = "scratch"
-"""Of its records."""
+"""The kind of its records."""
 _NAME = re.compile(r"blklab-[a-z]{1,16}-[0-9a-f]{12}")
 
 
@@ -64,7 +64,7 @@ def directory(kind: str, beside: Path | None = None) -> Iterator[Path]:
                 raise _no_place(parent, error) from error
             yield path
         finally:
-            # The record of what cannot be removed stays.
+            # If the directory cannot be removed, its record stays.
             with contextlib.suppress(OSError):
                 try:
                     clear()
@@ -75,8 +75,7 @@ def directory(kind: str, beside: Path | None = None) -> Iterator[Path]:
 
 
 def recover(journal: Journal, key: str) -> list[str]:
-    """Remove the directory of record `key`; what was done or not, a line each. With the lock
-    held."""
+    """Remove the directory of record `key`; returns one line for each result. Needs the lock."""
     record = journal.read(key)
     if record is None:
         return []
@@ -123,4 +122,4 @@ def _checked(record: Mapping[str, Any], journal: Journal, key: str) -> tuple[Pat
 
 
 def _no_place(parent: Path, error: OSError) -> RunError:
-    return RunError(f"{shown(str(parent))}: no place for scratch: {error.strerror}")
+    return RunError(f"{shown(str(parent))}: cannot hold temporary files: {error.strerror}")

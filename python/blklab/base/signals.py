@@ -1,9 +1,9 @@
-"""Whatever signal would end the process: work ends in order, and not in the middle of undoing it.
+"""Any signal that would end the process ends its work in order, and never in the middle of an undo.
 
-Not caught are SIGKILL, which cannot be, and the signals of a fault in the program's own memory
-(SIGSEGV, SIGBUS, SIGFPE, SIGILL), behind which Python cannot go on: what those leave is undone by
-the next start. Ctrl-Z has no effect meanwhile: a process that is stopped would keep what it has
-changed for as long as it is stopped, while the programs that it measures go on.
+Not caught are SIGKILL, which cannot be caught, and the signals of a fault in the program's own
+memory (SIGSEGV, SIGBUS, SIGFPE, SIGILL), after which Python cannot continue: the next start undoes
+their leftovers. Ctrl-Z has no effect meanwhile: a stopped process would keep its changes for as
+long as it is stopped, while the measured programs continue.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _IGNORED_BY_DEFAULT = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIG
 ENDING = frozenset(
     signal.valid_signals() - _FAULTS - _STOPPING - _IGNORED_BY_DEFAULT - {signal.SIGKILL}
 )
-"""All that end a process by default and can be caught."""
+"""All signals that end a process by default and can be caught."""
 
 
 class Signals:
-    """Raises KeyboardInterrupt for Ctrl-C and SystemExit (128 + number) for the others: once, as
-    what ends already is not to be ended again on its way."""
+    """Raises KeyboardInterrupt for Ctrl-C and SystemExit (128 + number) for the others: only once,
+    because a second one would interrupt the ending itself."""
 
     def __init__(self) -> None:
         self._deferring = False
@@ -66,7 +66,7 @@ class Signals:
         try:
             yield
         finally:
-            # A signal may come in the middle of one call. Then none comes in the other.
+            # A signal may arrive in the middle of one call; then none arrives in the other.
             try:
                 self.hold()
             finally:
@@ -79,10 +79,10 @@ class Signals:
     @staticmethod
     @contextlib.contextmanager
     def guarding() -> Iterator[Signals]:
-        """Signals come here while inside. In another thread than the main one they do not: Python
-        gives them to the main thread only.
+        """Handles signals while inside.
 
-        What is ignored, as SIGHUP under nohup, stays so; and of the rare ones what is handled.
+        Only in the main thread, because Python delivers signals only there. Ignored signals, such
+        as SIGHUP under nohup, stay ignored; rare signals with a handler keep it.
         """
         signals = Signals()
         if threading.current_thread() is not threading.main_thread():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 
 class Steps:
-    """Told what is being done and how far it is. This one is silent."""
+    """Receives the current step and its progress. This class prints nothing."""
 
     def begin(self, what: str, total: int | None = None, unit: str = "") -> None:
-        """A new step; `total` is how many `unit` it will be, if that is known or guessed."""
+        """A new step; `total` is its known or estimated size in `unit`."""
 
     def reached(self, done: int) -> None:
-        """So much of the step's total is done."""
+        """The part of the step's total that is done."""
 
     def note(self, text: str) -> None:
-        """Something a person should know, one line."""
+        """A note for the user, one line."""

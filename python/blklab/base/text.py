@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-# What stands for the bytes 80 to ff in a name that is not UTF-8 (PEP 383).
+# Surrogates for the bytes 80 to ff in a name that is not UTF-8 (PEP 383).
 _BYTES = range(0xDC80, 0xDD00)
 
 
 def shown(text: str) -> str:
-    r"""`text` with everything that is not to be seen as itself written as ``\x1b``, ``\n``,
-    ``\u202e``, and bytes that are not UTF-8 as ``\xff``; one line, whatever was given."""
+    r"""`text` on one line, with invisible and control characters written as ``\x1b``, ``\n``,
+    ``\u202e``, and bytes that are not UTF-8 as ``\xff``."""
     return text if text.isprintable() else "".join(map(_shown, text))
 
 
 def harmless(text: str) -> str:
-    """The same of a text that may have several lines and tabulators: these are kept."""
+    """The same for a text of several lines; line ends and tabs are kept."""
     if text.isprintable():
         return text
     return "".join(sign if sign in "\n\t" else _shown(sign) for sign in text)
 
 
 def utf8(text: str) -> str:
-    r"""`text` with bytes that are not UTF-8 as ``\xff``; Python has them as lone surrogates, which
-    nothing else takes."""
+    r"""`text` with bytes that are not UTF-8 as ``\xff``; Python keeps them as lone surrogates,
+    which other programs refuse."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

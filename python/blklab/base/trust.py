@@ -18,24 +18,24 @@ def why_not(found: os.stat_result) -> str:
     return "other users may write to it" if found.st_mode & _OTHERS_WRITE else ""
 
 
-def who_may_swap(path: Path) -> str:
-    """Which part of an absolute path without links another user can put something else in the
-    place of, a clause; empty if there is none.
+def replaceable_part(path: Path) -> str:
+    """The part of an absolute path without links that another user can replace, as a clause; empty
+    if there is none.
 
-    The user who called sudo is not another one, nor is a group of a user's own.
+    The user who called sudo does not count as another user, nor does a user's private group.
     """
     sudo = os.environ.get("SUDO_UID", "")
     trusted = {0, os.geteuid(), *([int(sudo)] if sudo.isdecimal() else [])}
     for directory in reversed(path.parents):
         found = directory.stat(follow_symlinks=False)
         if found.st_uid not in trusted:
-            return f"{_name(found.st_uid)} may change what is in {directory}"
+            return f"{_name(found.st_uid)} may change the contents of {directory}"
         if found.st_mode & stat.S_ISVTX:
             # In it only a file's owner may rename the file; the next step checks the owner.
             continue
         group = found.st_mode & stat.S_IWGRP and found.st_gid not in trusted
         if group or found.st_mode & stat.S_IWOTH:
-            return f"other users may change what is in {directory}"
+            return f"other users may change the contents of {directory}"
     return ""
 
 

@@ -26,7 +26,7 @@ def rate_text(bytes_per_s: float) -> str:
 
 
 def size_text(size_bytes: float) -> str:
-    """``512 B``, ``128 KiB``, ``8 MiB``: three digits, powers of 1024 as fio has them."""
+    """``512 B``, ``128 KiB``, ``8 MiB``: three digits, powers of 1024 as in fio."""
     value, unit = float(size_bytes), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if value < _SIZE_STEP:

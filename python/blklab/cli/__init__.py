@@ -51,7 +51,7 @@ def main() -> None:
 def _run() -> NoReturn:
     try:
         try:
-            # By name: what typer finds out differs where Python was started with -m.
+            # Named here: typer finds another name if Python was started with -m.
             code = app(standalone_mode=False, prog_name="blklab")
         finally:
             sys.stdout.flush()
@@ -69,7 +69,7 @@ def _run() -> NoReturn:
         where = f"{error.filename}: " if error.filename else ""
         _drop_stdout()
         if isinstance(error, BrokenPipeError):
-            # Whoever read our output has gone, as `head` does: no error.
+            # The reader of our output has ended, as `head` does: no error.
             sys.exit(0)
         _fail(f"{where}{error.strerror or error}", _FAILED)
     except SystemExit as left:
@@ -84,13 +84,13 @@ def _run() -> NoReturn:
 
 
 def _command(error: TyperException) -> str:
-    """The one that was used wrongly."""
+    """The command that was used wrongly."""
     context = getattr(error, "ctx", None)
     return context.command_path if context else "blklab"
 
 
 def _drop_stdout() -> None:
-    """Python would try to write what is left at exit, and complain a second time."""
+    """Without this, Python would try to write the rest at exit and print a second error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

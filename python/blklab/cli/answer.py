@@ -1,5 +1,5 @@
-"""The answer of a comparison on one screen: which scheduler is ahead where, by how much, and where
-the choice does not matter."""
+"""The answer of a comparison on one screen: the best scheduler of each disk and workload, its lead,
+and where the choice does not matter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _DISKS_IN_A_ROW = 2
 """The number of answer columns that fit in 80."""
 _WORTH_TELLING = 1.1
-"""A difference between the best and the worst that is smaller is left to the tables."""
+"""Smaller differences between the best and the worst appear only in the tables."""
 
 
 def show_answer(analysis: Analysis, setup: SetupData, out: Console) -> None:
@@ -40,7 +40,9 @@ def show_answer(analysis: Analysis, setup: SetupData, out: Console) -> None:
         line = f"{disk}, all workloads: {sentence(verdict, analysis.objective)}"
         out.print(Text(shown(line), "green" if verdict.winner else ""))
     repeats = setup["repeats"]
-    out.print(f"Ranked by {analysis.objective}; medians of {repeats} repeat{'s' * (repeats > 1)}.")
+    drawn = ", each with drawn disks" if setup.get("drawn_disks") else ""
+    told = f"medians of {repeats} repeat{'s' * (repeats > 1)}{drawn}"
+    out.print(f"Ranked by {analysis.objective}; {told}.")
 
 
 def _table(analysis: Analysis, disks: Sequence[str]) -> Any:
@@ -90,8 +92,8 @@ def _largest(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def _widest(cells: Sequence[Cell], figure: Callable[[Row], float]) -> tuple[Cell, Row, Row] | None:
-    """The cell whose rows are furthest apart, with the least and the largest; None if nowhere by
-    as much as is worth telling."""
+    """The cell with the largest difference between rows, with its least and largest row; None if no
+    difference is large enough to report."""
     best, most = None, _WORTH_TELLING
     for cell in cells:
         rows = [row for row in cell.rows if figure(row) > 0.0]

@@ -128,7 +128,7 @@ def undo(
 
 
 class _Printing(Terminal):
-    """Each change as it is planned, made and reverted."""
+    """Prints each change when it is planned, made or reverted."""
 
     def __init__(self, dry_run: bool = False) -> None:
         self._dry_run = dry_run

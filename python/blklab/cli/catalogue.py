@@ -1,5 +1,5 @@
-"""``blklab disks``, ``schedulers``, ``workloads``, ``studies`` and ``host``: what there is to
-choose from, and what can be set."""
+"""``blklab disks``, ``schedulers``, ``workloads``, ``studies`` and ``host``: lists of the choices
+and their parameters."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import blklab
+from blklab.base.units import number_text
 from blklab.cli import complete, console
 from blklab.errors import InputError
 
@@ -35,12 +36,12 @@ def disks(
     """List the disk models; with a name, all parameters with their sources. (default)"""
     if name is None:
         if as_file:
-            raise InputError("--file: of which disk? expected a name")
+            raise InputError("--file: expected the name of a disk")
         known = blklab.list_disks()
         if as_json:
             console.print_json({key: one.described for key, one in known.items()})
         else:
-            console.print_names([(key, f"{d.name}: {d.summary}") for key, d in known.items()])
+            console.print_names([(key, _line(disk)) for key, disk in known.items()])
         return
     disk = blklab.find_disk(name)
     if as_file:
@@ -49,14 +50,34 @@ def disks(
     if as_json:
         console.print_json(disk.described)
         return
-    print(f"{disk.disk.label}: {disk.name}\n{disk.summary}\n{_place(disk.disk.file)}\n")
+    print(f"{disk.disk.label}: {disk.name}\n{disk.summary}\n{_place(disk.disk.file)}")
+    print(f"{disk.validation}\n")
     console.print_terms(
-        (
-            f"{row.key} = {row.value} {row.unit}".rstrip(),
-            f"{row.help} [{row.source}]" if row.source else row.help,
-        )
-        for row in disk.parameters
+        (f"{row.key} = {row.value} {row.unit}".rstrip(), _about(row)) for row in disk.parameters
     )
+    if disk.published:
+        print(
+            "\nPublished figures: calibrated (parameters were chosen from the figure) or checked\n"
+        )
+        console.print_terms(
+            (
+                f"{row.figure} = {row.value:g} +-{row.tolerance_percent:g} %",
+                f"{row.role}{f'; not met: {row.not_met}' if row.not_met else ''} [{row.source}]",
+            )
+            for row in disk.published
+        )
+
+
+def _line(disk: blklab.DiskModel) -> str:
+    told = f"{disk.name}: {disk.summary}"
+    return told if disk.validated else f"{told}; {disk.validation}"
+
+
+def _about(row: blklab.DiskParameter) -> str:
+    """Meaning, range and source of a parameter."""
+    ends = row.range
+    told = row.help if ends is None else f"{row.help}; {' to '.join(map(number_text, ends))}"
+    return f"{told} [{row.source}]" if row.source else told
 
 
 def _place(file: blklab.Entry) -> str:
@@ -173,6 +194,9 @@ def host(as_json: AsJson = False) -> None:
     guest = ",".join(f"{name}={value}" for name, value in found.guest.items())
     print("Set with --host NAME=VALUE,...")
     print(f"--host guest is what a guest of --rig kernel has: {guest}")
+    print(
+        "--host guest-scsi is the same with budget=1: a guest whose SATA or SAS disk is behind SCSI"
+    )
     for name, rows in (("host", found.host), ("page cache", found.page_cache)):
         print(f"\n{name}\n")
         console.print_tunables(rows)

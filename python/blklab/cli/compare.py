@@ -105,6 +105,14 @@ def compare(
     no_precondition: NoPrecondition = False,
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
+    vary_disk: Annotated[
+        bool | None,
+        typer.Option(
+            "--vary-disk/--exact-disk",
+            help="Draw a disk for each repeat from the ranges of its file's estimates, or take the "
+            "file's values. [default: vary-disk; real disks are never varied]",
+        ),
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print every ranking, not only the answer.")
     ] = False,
@@ -150,6 +158,7 @@ def compare(
             ),
             host=specs.host(host or ()),
             ignore_unsupported=ignore_unsupported,
+            vary_disk=vary_disk,
             out=out,
             keep=not no_keep,
             **limits,

@@ -12,7 +12,15 @@ from blklab.cli.console import console, table
 from blklab.domain.comparison import OBJECTIVE_TEXT, OBJECTIVES
 from blklab.domain.latencies import OPERATION_TEXT, PERCENTILES, RANKED_BY
 from blklab.domain.setup import SetupData
-from blklab.experiment.words import few_text, percentiles_text, sentence, spread_text
+from blklab.domain.validation import warning
+from blklab.experiment.words import (
+    drawn_text,
+    few_text,
+    hinge_text,
+    percentiles_text,
+    sentence,
+    spread_text,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +45,7 @@ def show(analysis: Analysis, setup: SetupData, page: Path | None, *, verbose: bo
     if not in_full:
         _show_notes(analysis, out)
         out.print("All figures: --verbose, or the report.")
+    show_not_validated(setup, out)
     if stopping := setup.get("stopping"):
         out.print(f"Stopped: {stopping['text']}.")
     if page is not None:
@@ -49,6 +58,16 @@ def _show_method(analysis: Analysis, setup: SetupData, out: Console) -> None:
     out.print()
     out.print(f"Medians of {repeats} repeat{'s' * (repeats > 1)}; ranked by {analysis.objective}:")
     out.print(f"{OBJECTIVE_TEXT[analysis.objective]}.")
+    if setup.get("drawn_disks"):
+        out.print(drawn_text(repeats))
+
+
+def show_not_validated(setup: SetupData, out: Console) -> None:
+    """Print the disk models that are not validated."""
+    from rich.text import Text
+
+    if told := warning(setup):
+        out.print(Text(shown(told)))
 
 
 def _show_notes(analysis: Analysis, out: Console) -> None:
@@ -61,7 +80,7 @@ def _show_notes(analysis: Analysis, out: Console) -> None:
 
 
 def show_rig(setup: SetupData, out: Console) -> None:
-    """Print what ran it, if there is something to say."""
+    """Print the machine and versions that ran it, if they are known."""
     if told := setup["rig_setup"]["text"]:
         out.print(f"Rig: {told}")
 
@@ -78,14 +97,14 @@ def show_advice(analysis: Analysis, out: Console) -> None:
 
 
 def are_told(setup: SetupData) -> bool:
-    """Whether requests are told of besides: where a real disk's were followed, somebody has asked
-    for it. `--json` and the report have them of every rig."""
+    """Whether queue time and service time are printed: on a real disk they are measured only on
+    request. `--json` and the report have them for every rig."""
     return bool(setup["rig"] == "live")
 
 
 def show_cells(analysis: Analysis, out: Console, *, requests: bool) -> None:
-    """Print the rankings, each with its verdict and its `requests`, and what was not as it was
-    asked for."""
+    """Print the rankings, each with its verdict and its `requests`, and differences from the
+    requested settings."""
     from rich.text import Text
 
     for cell in analysis.cells:
@@ -97,6 +116,8 @@ def show_cells(analysis: Analysis, out: Console, *, requests: bool) -> None:
         style = "green" if verdict.winner else ""
         said = shown(f"{analysis.objective}: {sentence(verdict, analysis.objective)}")
         out.print(Text(said, style))
+        for hinge in cell.hinges:
+            out.print(Text(shown(f"{hinge_text(hinge)}.")))
         if requests and any(row.stages for row in cell.rows):
             out.print("Queue time and service time of requests:")
             out.print(_requests(cell))

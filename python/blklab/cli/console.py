@@ -21,12 +21,12 @@ _PLAIN_WIDTH = 80
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Plain and 80 columns wide when it is no terminal."""
+    """Plain text, 80 columns wide, if the output is not a terminal."""
     from rich.console import Console
     from rich.segment import Segment
 
     class Harmless(Console):
-        """What a document says moves no cursor; rich's own control codes do."""
+        """Text from documents cannot move the cursor; rich's own control codes can."""
 
         def render(
             self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -69,18 +69,18 @@ def table(*heads: str, right: Iterable[int] = ()) -> Table:
 
 def print_json(value: Any) -> None:
     """Machine-readable output: JSON on stdout, nothing else."""
-    # The one control character that JSON lets stand as it is.
+    # The only control character that JSON does not escape.
     print(json.dumps(value, indent=2, allow_nan=False).replace("\x7f", "\\u007f"))
 
 
 def print_ignored(options: Iterable[str]) -> None:
-    """What `--ignore-unsupported` left out, on stderr."""
+    """Prints the options that `--ignore-unsupported` left out, on stderr."""
     for option in options:
         print_note(f"ignored: {option}")
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """What was not as it was asked for, on stderr."""
+    """Prints the differences from the requested settings, on stderr."""
     for note in notes:
         print_note(note)
 
@@ -98,7 +98,7 @@ def print_names(rows: Sequence[tuple[str, str]]) -> None:
 
 
 def print_terms(rows: Iterable[tuple[str, str]]) -> None:
-    """A line for each value, and below it what it means, folded to 80 columns."""
+    """A line for each value with its meaning below, folded to 80 columns."""
     for value, meaning in rows:
         print(f"{value}\n{_folded(meaning, '    ', '    ')}")
 

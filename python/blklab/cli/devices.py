@@ -1,4 +1,4 @@
-"""``blklab devices`` and ``blklab restore``: this machine's disks, and what killed runs have left.
+"""``blklab devices`` and ``blklab restore``: this machine's disks, and leftovers of killed runs.
 
 Names are shown escaped.
 """
@@ -147,7 +147,7 @@ def _unreadable(found: Devices) -> list[str]:
 
 
 def _what(one: Device, parts: Sequence[Device]) -> str:
-    """The model, or what it lies on, and where it and its partitions are mounted."""
+    """The model or the disks below, and where the device and its partitions are mounted."""
     identity = one.identity
     words = shown(f"{identity.vendor} {identity.model}".strip()) if identity else ""
     if one.mapped_name:
@@ -227,8 +227,8 @@ def _scheduler(one: Device) -> Iterator[str]:
 
 def _cgroups(one: Device) -> Iterator[str]:
     for setting in one.cgroups:
-        everybody = " (all devices)" if setting.number == "default" else ""
-        yield f"{shown(setting.cgroup)} {setting.file}: {shown(setting.value)}{everybody}"
+        scope = " (all devices)" if setting.number == "default" else ""
+        yield f"{shown(setting.cgroup)} {setting.file}: {shown(setting.value)}{scope}"
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -243,7 +243,7 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _columns(words: Sequence[str]) -> list[str]:
-    """Side by side, as many as fit."""
+    """Prints them side by side, as many as fit."""
     width = max(map(len, words), default=0) + 2
     count = max(1, (_WIDTH - len(_INDENT)) // width)
     rows = -(-len(words) // count)

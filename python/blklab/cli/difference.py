@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NAME = 16
 """Longer names are folded."""
 _MOST = 1e4
-"""Beyond, an interval says nothing."""
+"""An interval with a larger ratio carries no information."""
 
 
 def show(found: Difference) -> None:

@@ -1,7 +1,6 @@
 """``blklab disk``: a disk model as a block device of this machine, through ublk.
 
-The work is `blklab-disk`'s, which takes this process's place: what it says is what the user
-sees, and signals reach it.
+The program `blklab-disk` replaces this process: the user sees its output, and signals reach it.
 """
 
 from __future__ import annotations

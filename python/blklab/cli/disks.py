@@ -1,6 +1,6 @@
-"""``blklab disks``: what can be modelled, and where each number comes from.
+"""``blklab disks``: the disk models, and the source of each number.
 
-A disk's name may stand where a command's would: ``blklab disks NAME`` is ``blklab disks show
+A disk's name may take the place of a command's: ``blklab disks NAME`` is ``blklab disks show
 NAME``.
 """
 
@@ -24,7 +24,7 @@ _SHOW = "show"
 
 
 class Named(TyperGroup):
-    """`show` is the command of arguments that name none."""
+    """Arguments without a command's name go to `show`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """See `TyperGroup`."""

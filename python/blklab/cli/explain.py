@@ -119,7 +119,7 @@ def _print(timeline: Timeline) -> None:
     table = console.table("ms", "process", "what", right=(0,))
     for line in text.lines(timeline):
         style = "bold cyan" if line.decided else ""
-        table.add_row(f"{line.at_ns / 1e6:,.3f}", Text(line.who), Text(line.what, style=style))
+        table.add_row(f"{line.at_ns / 1e6:,.3f}", Text(line.process), Text(line.what, style=style))
     out.print(table)
     out.print(_shares(timeline))
     for note in filter(None, [summary.left_out(timeline)]):

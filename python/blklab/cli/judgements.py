@@ -35,6 +35,7 @@ def show(found: StudyRun) -> None:
             comparison.show_rig(outcome.results.setup, out)
             requests = comparison.are_told(outcome.results.setup)
             comparison.show_cells(answer, out, requests=requests)
+            comparison.show_not_validated(outcome.results.setup, out)
         for statement in statements(row for row in found.judgements if row.part == part.name):
             out.print()
             out.print(Text(f"Published: {statement.text}", style="bold"))

@@ -271,7 +271,7 @@ def run(
 
 
 def _told(ran: blklab.ProgramRun) -> list[str]:
-    """What the disk did, whether it can be believed, and where the trace is."""
+    """Lines with the disk's statistics, the run's validity, and the path of the trace."""
     spans = (f"{name} {duration_text(late_ns)}" for name, late_ns in ran.lateness_ns.items())
     lost = f", {ran.trace_lost} more lost" if ran.trace_lost else ""
     return [

@@ -1,7 +1,6 @@
-"""The list of commands, each loaded when it is asked for.
+"""The list of commands, each loaded at its first use.
 
-``blklab --help`` is read often, and to load all commands for it takes longer than Python's own
-start.
+``blklab --help`` runs often, and loading all commands for it takes longer than Python's own start.
 """
 
 from __future__ import annotations
@@ -24,9 +23,10 @@ class Listed:
     place: str
     """Module below ``blklab.cli`` and the name in it: a function, or a group's ``typer.Typer``."""
     help: str
-    """What it does, in the list of commands: in a line of a terminal of 80 columns."""
+    """Its purpose, one line of the list of commands on a terminal of 80 columns."""
     computes: bool = True
-    """It does nothing to this machine, but on another rig than the simulator."""
+    """The command changes nothing on this machine, unless it uses another rig than the
+    simulator."""
 
     def load(self) -> typer.Typer:
         """Its module's own, or an application of this one command."""
@@ -45,7 +45,7 @@ class Listed:
 
 COMMANDS: Mapping[str, Listed] = {
     "compare": Listed(
-        "compare:compare", "Say which scheduler suits a disk and a workload, by how much."
+        "compare:compare", "Compare schedulers on disks and workloads, and rank them."
     ),
     "run": Listed("run:run", "Run a published comparison again, and check its statements."),
     "fio": Listed("fio:fio", "Run one fio job file once and print what fio prints."),
@@ -82,11 +82,11 @@ COMMANDS: Mapping[str, Listed] = {
 
 
 class LazyGroup(TyperGroup):
-    """The command ``blklab``, whose commands are those of `COMMANDS`."""
+    """The command ``blklab``, with the commands in `COMMANDS`."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        # For the names that a wrong one is compared with.
+        # For suggestions after a wrong name.
         self.commands = cast(Any, dict.fromkeys(COMMANDS))
 
     def list_commands(self, ctx: object) -> list[str]:

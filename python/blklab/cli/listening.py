@@ -1,4 +1,4 @@
-"""What a command shows of a call while it runs: notes and progress on stderr."""
+"""Notes and progress of a running call, on stderr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Terminal(Listener):
-    """Prints notes, and draws how far it is."""
+    """Prints notes and draws the progress."""
 
     def note(self, line: str) -> None:
         """See `Listener`."""

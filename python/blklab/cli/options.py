@@ -150,7 +150,7 @@ def spec(
 
 
 def check_resume(context: typer.Context, resume: bool, argument: str) -> None:
-    """InputError if something is said that a comparison that goes on cannot be told."""
+    """InputError for an option that a resumed comparison cannot change."""
     told = [name for name in context.params if is_told(context, name)]
     if resume:
         if "no_keep" in told:
@@ -167,6 +167,6 @@ def check_resume(context: typer.Context, resume: bool, argument: str) -> None:
 
 
 def is_told(context: typer.Context, name: str) -> bool:
-    """Whether the user has said it."""
+    """Whether the user gave the option."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

@@ -1,4 +1,4 @@
-"""How far it is and how long it will take: a bar on a terminal, lines elsewhere."""
+"""Progress and remaining time: a bar on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 _LINE_EVERY_S = 5.0
 _STEP_LINE_EVERY_S = 10.0
 _SHORT_S = 1.0
-"""What takes no longer needs no progress."""
+"""Shorter work shows no progress."""
 
 
 @contextmanager
 def progress(total: int | None, what: str) -> Iterator[Callable[[Any], None]]:
-    """Yields what is to be called after each of `total` runs, None if nobody knows how many.
-    Writes to stderr only."""
+    """Yields a function to call after each of `total` runs (None: unknown number). Writes to stderr
+    only."""
     if sys.stderr.isatty():
         with _bar(total, what) as tick:
             yield tick
@@ -37,7 +37,7 @@ def progress(total: int | None, what: str) -> Iterator[Callable[[Any], None]]:
 
 @contextmanager
 def watching(rig: Rig) -> Iterator[None]:
-    """Shows on a terminal how far the one run inside has come; leaves nothing behind."""
+    """Shows the progress of a single run on a terminal, and clears it at the end."""
     if not sys.stderr.isatty():
         yield
         return
@@ -128,7 +128,7 @@ def building() -> Iterator[Steps]:
 
 
 class _Counted(Steps):
-    """Knows what the step is and how fast it goes."""
+    """The current step and its speed."""
 
     def begin(self, what: str, total: int | None = None, unit: str = "") -> None:
         self.what, self.total, self.unit = what, total, unit
@@ -136,9 +136,10 @@ class _Counted(Steps):
         self.first: int | None = None
 
     def left_text(self, done: int) -> str:
-        """``312 of about 990 files, about 95 s left``; no guess where there is no ground."""
+        """``312 of about 990 files, about 95 s left``; without a time if there is no basis for
+        one."""
         if self.first is None:
-            # What was done before this step began says nothing of its speed.
+            # Work done before this step began is no measure of its speed.
             self.first = done
         if self.unit == "bytes":
             text = f"{done / 1e6:.0f} of {(self.total or 0) / 1e6:.0f} MB"

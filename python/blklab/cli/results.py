@@ -1,4 +1,4 @@
-"""``blklab results`` and ``blklab report``: what is kept of comparisons."""
+"""``blklab results`` and ``blklab report``: stored comparisons."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _print_list(rows: Sequence[blklab.Listed]) -> None:
         if row.imported_at:
             lines.append(f"of {_short([row.machine])}")
         runs = str(row.kept) if row.kept == row.planned else f"{row.kept} of {row.planned}"
-        # What has fewer runs than planned and is complete was stopped by its own rule.
+        # A complete comparison with fewer runs than planned was stopped by its budget.
         ended = [] if row.is_complete else [row.state]
         table.add_row(
             str(row.id),
@@ -104,7 +104,7 @@ def _print_list(rows: Sequence[blklab.Listed]) -> None:
 
 
 def _short(names: Sequence[str]) -> str:
-    """As many of them as a line has room for, each not too long."""
+    """As many names as fit on a line, long ones shortened."""
     kept: list[str] = []
     for name in map(shown, names):
         cut = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
@@ -145,6 +145,7 @@ def show(
     if found.analysis.cells:
         out = console.console()
         comparison.show_cells(found.analysis, out, requests=comparison.are_told(found.setup))
+        comparison.show_not_validated(found.setup, out)
         comparison.show_advice(found.analysis, out)
     else:
         print("\nno repeat is complete yet, there is nothing to compare")
@@ -229,11 +230,11 @@ def export(
         streams.write_bytes(content)
 
 
-def _format(told: str | None, out: Path | None) -> ExportFormat:
-    if told is not None and told not in EXPORT_FORMATS:
-        raise InputError(f"--format: no '{told}'{nearest(told, EXPORT_FORMATS)}")
+def _format(form: str | None, out: Path | None) -> ExportFormat:
+    if form is not None and form not in EXPORT_FORMATS:
+        raise InputError(f"--format: no '{form}'{nearest(form, EXPORT_FORMATS)}")
     ending = out.suffix.removeprefix(".").lower() if out else ""
-    found = told or (ending if ending in EXPORT_FORMATS else "json")
+    found = form or (ending if ending in EXPORT_FORMATS else "json")
     return cast("ExportFormat", found)
 
 

@@ -1,8 +1,8 @@
-"""What root gives up before a command that only computes reads its first document.
+"""The rights that root gives up before a command that only computes reads its first document.
 
-Job files, exports and stores come from anywhere, and to read them needs no rights. So a command of
-root's that sets nothing on this machine keeps the rights about files alone, and changes files
-only where its options and the store say so, whatever stands in what it reads.
+Job files, exports and stores come from anywhere, and reading them needs no rights. So a command
+that root runs and that sets nothing on this machine keeps only the rights to files, and changes
+files only in the places that its options and the store name, whatever the documents contain.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Program:
 
 
 def fewer(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same command, which begins by giving up what it does not need. Only of root's, and only
-    as a program of its own: rights that are gone are gone for the process."""
+    """The same command, which first gives up the rights that it does not need. Only for root, and
+    only as a separate program: a process cannot get its rights back."""
 
     @functools.wraps(command)
     def confined(**options: Any) -> Any:
-        # What goes on does so on the rig where it was begun; a study names the rigs of its parts.
+        # A resumed comparison stays on its rig; a study names the rigs of its parts.
         computes = options.get("rig", _SIMULATED) == _SIMULATED and not options.get("resume")
         if Program.is_blklab and computes and os.geteuid() == 0:
             _give_up(options)

@@ -1,4 +1,4 @@
-"""``blklab run``: a whole study, and whether what was published comes out."""
+"""``blklab run``: runs a whole study and checks the published statements."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def run(
         number = None if study is None else number_of(study)
         found = blklab.resume_study(number, out=out, **shared)
     elif study is None:
-        raise InputError("which study? See: blklab studies")
+        raise InputError("expected the name of a study; see: blklab studies")
     else:
         found = blklab.run_study(
             study,

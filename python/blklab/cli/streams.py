@@ -1,9 +1,9 @@
-"""Standard output and standard error: whatever is printed, no control character reaches a
-terminal, and no encoding raises an error.
+"""Standard output and standard error: no printed text sends a control character to a terminal, and
+no encoding raises an error.
 
-Names of jobs, disks and files, kept results and other programs' words come from documents that
-anybody may have written. Python's own streams pass their escape codes on, and raise
-UnicodeEncodeError where the locale cannot write a letter.
+Names of jobs, disks and files, stored results and other programs' output come from untrusted
+documents. Python's own streams pass their escape codes on, and raise UnicodeEncodeError where the
+locale cannot write a letter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Harmless(io.TextIOWrapper):
         return len(text)
 
     def write_styled(self, text: str) -> int:
-        """As it is: for rich, which has made its texts harmless before it styled them."""
+        """Writes the text unchanged: for rich, which has made its texts harmless before styling
+        them."""
         return super().write(text)
 
 
@@ -51,8 +52,8 @@ class Styled:
 def installed() -> Iterator[None]:
     """Meanwhile `sys.stdout` and `sys.stderr` are harmless, and the descriptors 0, 1 and 2 open.
 
-    Of a descriptor that the caller has closed (``>&-``) the number would go to the next file that
-    is opened, and what is printed would be written into that file.
+    If the caller has closed a descriptor (``>&-``), the next opened file would get its number, and
+    printed text would go into that file.
     """
     for number in (0, 1, 2):
         try:
@@ -67,25 +68,25 @@ def installed() -> Iterator[None]:
     finally:
         sys.stdout, sys.stderr = before
         for stream in ours:
-            # Or it would close the other's buffer with its own.
+            # Otherwise it would close the other stream's buffer with its own.
             with contextlib.suppress(OSError):
                 stream.detach()
 
 
 def styled(stream: Any) -> IO[str]:
-    """Where a rich console has to write to reach `stream`."""
+    """The file to which a rich console writes to reach `stream`."""
     return cast(IO[str], Styled(stream) if isinstance(stream, Harmless) else stream)
 
 
 def tell(text: str) -> None:
-    """On standard error, lines and all, even if that cannot be written to."""
+    """Prints on standard error with all lines, and ignores a failure to write there."""
     encoding = sys.stderr.encoding or "utf-8"
     with contextlib.suppress(OSError):
         os.write(STDERR, harmless(f"{text}\n").encode(encoding, "backslashreplace"))
 
 
 def write_bytes(content: bytes) -> None:
-    """A document as it is on standard output; harmless on a terminal."""
+    """Prints a document unchanged on standard output; without control characters on a terminal."""
     sys.stdout.flush()
     if sys.stdout.isatty():
         sys.stdout.write(content.decode(errors="surrogateescape"))

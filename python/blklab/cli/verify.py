@@ -28,7 +28,7 @@ def verify(
     ] = None,
     random: Annotated[
         int,
-        typer.Option(min=0, help="Draw so many jobs for each disk, by --seed."),
+        typer.Option(min=0, help="Draw this many jobs for each disk, by --seed."),
     ] = 0,
     show: Annotated[
         bool, typer.Option("--show", help="With --random: print the job files, and run nothing.")
@@ -41,8 +41,8 @@ def verify(
         bool,
         typer.Option(
             "--chance",
-            help="Also compare the simulator with itself on a disk that is slower by next to "
-            "nothing: what chance does.",
+            help="Also compare the simulator with itself on a disk that is slower by almost "
+            "nothing: shows the effect of chance.",
         ),
     ] = False,
     load: Annotated[
@@ -63,7 +63,9 @@ def verify(
             autocompletion=complete.disk,
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A few workloads: some seconds.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only a few workloads: takes some seconds.")
+    ] = False,
     kernel: Annotated[
         str | None,
         typer.Option(help="A kernel of `blklab kernel list`. [default: the last without changes]"),
@@ -116,7 +118,7 @@ def verify(
 
 def _show(random: int, disks: Sequence[str], seed: int) -> None:
     if not random:
-        raise InputError("--show: is for --random")
+        raise InputError("--show: only works with --random")
     print("\n".join(blklab.drawn_jobs(random, disks=disks, seed=seed).values()), end="")
 
 

@@ -1,5 +1,4 @@
-"""Plain typed data: what is asked (disk, workload, scheduler, experiment) and what comes of it.
+"""Plain typed data: the inputs (disk, workload, scheduler, experiment) and the results.
 
-Nothing here runs an experiment. The compiled core is asked only what exists and whether a text is
-right (`core`).
+Nothing here runs an experiment. The compiled core only lists its parts and checks texts (`core`).
 """

@@ -1,7 +1,7 @@
-"""Do runs from a file fit their set-up, so that they can be analysed and drawn?
+"""Checks that runs from a file match their set-up, so that they can be analysed and drawn. msgspec
+has checked types and ranges before (`blklab.domain.ranges`).
 
-msgspec checks types and ranges before (`blklab.domain.ranges`). Here: columns of one length, every
-run of the set-up and none twice.
+Here: columns have equal length, and every run of the set-up exists exactly once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COUNTERS = ("read_ios", "write_ios")
 
 
 def wrong(setup: SetupDocument, runs: Sequence[Measurement], behind: str = "") -> Iterator[str]:
-    """What is wrong; where, with `behind` behind each run's place: ``$.runs[3]``."""
+    """The errors, each with its place: ``$.runs[3]`` followed by `behind`."""
     for kind, names in labels(setup).items():
         if len(set(names)) < len(names):
             yield f"$.setup.{kind}: duplicate entry"
@@ -40,7 +40,8 @@ def wrong(setup: SetupDocument, runs: Sequence[Measurement], behind: str = "") -
 
 
 def wrong_in(run: Measurement, there: Set[tuple[str, str, str]], repeats: int) -> Iterator[str]:
-    """What is wrong with one run of a set-up in which `there` is `expected`; where in the run."""
+    """The errors of one run of a set-up in which `there` is `expected`, each with its place in the
+    run."""
     if (run.disk, run.workload, run.scheduler) not in there:
         yield "of a disk, workload or scheduler that is not in the set-up"
     if not 0 <= run.repeat < repeats:
@@ -49,7 +50,7 @@ def wrong_in(run: Measurement, there: Set[tuple[str, str, str]], repeats: int) -
 
 
 def labels(setup: SetupDocument) -> dict[str, list[str]]:
-    """Names of what is compared, by where in the set-up they stand."""
+    """Names of the compared things, by their place in the set-up."""
     return {
         "disks": [disk.label for disk in setup.disks],
         "workloads": [load.name for load in setup.workloads],
@@ -58,7 +59,7 @@ def labels(setup: SetupDocument) -> dict[str, list[str]]:
 
 
 def expected(setup: SetupDocument) -> set[tuple[str, str, str]]:
-    """What is run in every repeat: disk, workload, scheduler."""
+    """The runs of every repeat: disk, workload, scheduler."""
     left_out = {(pair.disk, pair.scheduler) for pair in setup.left_out}
     return {
         (disk.label, load.name, scheduler.label)
@@ -70,7 +71,7 @@ def expected(setup: SetupDocument) -> set[tuple[str, str, str]]:
 
 
 def measured(run: Measurement) -> Iterator[str]:
-    """What is wrong with one run's figures, each with where in the run."""
+    """The errors of one run's figures, each with its place in the run."""
     if not run.seed < 2**64:
         yield "seed: not of 64 bits"
     for where, value in _figures(run):
@@ -91,7 +92,7 @@ def measured(run: Measurement) -> Iterator[str]:
 
 
 def _figures(run: Measurement) -> Iterator[tuple[str, float]]:
-    """Those of which ratios are made, each with where it is."""
+    """The figures that form ratios, each with its place."""
     yield "bytes_per_s", run.bytes_per_s
     yield "ios_per_s", run.ios_per_s
     if run.figure is not None:

@@ -1,4 +1,4 @@
-"""What is to be compared, as plain data, and its runs in the order in which they begin."""
+"""A comparison as plain data, and its runs in the order in which they begin."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 from blklab.base.catalogue import Entry
 from blklab.base.limits import RUNS_MAX
+from blklab.domain import core
 from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
 from blklab.errors import InputError
 
 OBJECTIVES = ("throughput", "latency", "both")
-"""What schedulers can be ranked by."""
+"""The objectives, which rank schedulers."""
 OBJECTIVE_TEXT = {
     "throughput": "bytes per second, reads and writes together; for programs their own figure",
     "latency": "99th percentile of the latency of reads, else of fsync, else of writes",
@@ -32,7 +33,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Setup:
-    """The question: these schedulers, on these disks, under these workloads."""
+    """These schedulers, on these disks, under these workloads."""
 
     disks: tuple[Disk, ...]
     workloads: tuple[Entry, ...]
@@ -42,6 +43,8 @@ class Setup:
     host: Mapping[str, int] = field(default_factory=dict)
     ignore_unsupported: bool = False
     left_out: tuple[LeftOut, ...] = ()
+    vary_disk: bool = False
+    """Whether each repeat has its own disk, drawn from the ranges of the file's estimates."""
 
     def __post_init__(self) -> None:
         _unique("--disk", [disk.label for disk in self.disks])
@@ -56,7 +59,7 @@ class Setup:
 
     @property
     def runs(self) -> int:
-        """How many there are, if none is left out."""
+        """The number of runs, if none is left out."""
         return len(self.disks) * len(self.workloads) * len(self.schedulers) * self.repeats
 
 
@@ -69,8 +72,9 @@ class Planned:
     scheduler: SchedulerSpec
     repeat: int
     place: tuple[int, int, int, int]
-    """Disk, workload, scheduler and repeat by number: the order for people."""
+    """Disk, workload, scheduler and repeat by number: the order of tables."""
     experiment: Experiment
+    """Its disk is the drawn one."""
 
 
 def _unique(option: str, labels: list[str]) -> None:
@@ -82,13 +86,16 @@ def _unique(option: str, labels: list[str]) -> None:
 def plan(setup: Setup) -> list[Planned]:
     """Every run once: repeat by repeat, each in a random order of its own.
 
-    A block per repeat keeps what drifts over time (on rigs with a real clock) from favouring
-    whoever ran early; the seed of a repeat is the same for all schedulers, which pairs them.
+    One block per repeat keeps drift over time (on rigs with a real clock) from favouring early
+    runs; all schedulers of a repeat have the same seed, which pairs them, and the same drawn disk,
+    if disks are drawn.
     """
     order = random.Random(setup.seed)
     left_out = {(pair.disk, pair.scheduler) for pair in setup.left_out}
     runs = []
     for repeat in range(setup.repeats):
+        seed = setup.seed + repeat
+        disks = [core.drawn_disk(disk, seed) if setup.vary_disk else disk for disk in setup.disks]
         block = [
             Planned(
                 disk,
@@ -98,9 +105,9 @@ def plan(setup: Setup) -> list[Planned]:
                 (disk_number, workload_number, scheduler_number, repeat),
                 Experiment(
                     workload,
-                    disk,
+                    disks[disk_number],
                     scheduler,
-                    setup.seed + repeat,
+                    seed,
                     setup.host,
                     setup.ignore_unsupported,
                 ),

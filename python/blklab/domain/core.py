@@ -1,5 +1,5 @@
-"""What the compiled core knows without running anything: which schedulers, tunables and options
-there are, and whether the text of a job, a disk, a scheduler or a host is right.
+"""The compiled core's tables and parsers: its schedulers, tunables and options, and whether the
+text of a job, a disk, a scheduler or a host is valid.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypedDict, cast
 
 from blklab import _core
@@ -28,13 +29,19 @@ def schedulers() -> list[_core.SchedulerInfo]:
 
 
 def decision_kinds() -> list[str]:
-    """Every kind of decision that a scheduler notes, in the order of their numbers."""
+    """Every kind of decision that a scheduler records, in the order of their numbers."""
     return _core.decision_kinds()
 
 
+def drawn_disk(disk: Disk, seed: int) -> Disk:
+    """A disk drawn from the ranges of its file's estimates. InputError if its file is wrong."""
+    with core_types():
+        text, values = disk_model(disk).draw(seed)
+    return replace(disk, file=replace(disk.file, text=text), drawn=tuple(values))
+
+
 def disk_model(disk: Disk) -> _core.Disk:
-    """The model of a disk, with what its file says and what was changed. InputError if it is
-    wrong."""
+    """The model of a disk, from its file and changes. InputError if they are wrong."""
     with core_types():
         return _core.Disk(disk.file.text, disk.file.place, list(disk.overrides))
 
@@ -95,7 +102,7 @@ JobDocument = TypedDict(
 
 
 def job_document(job: _core.Job) -> JobDocument:
-    """As JSON, with sorted keys: what is not finished is known by a hash of it."""
+    """As JSON, with sorted keys: its hash identifies an unfinished run."""
     return {
         "global": job.defaults,
         "ignored": cast(list[IdleOptionDocument], _sorted(job.ignored)),
@@ -138,8 +145,8 @@ def ignored_options(entry: Entry, ignore_unsupported: bool, *, real: bool = Fals
 
 @contextlib.contextmanager
 def core_types() -> Iterator[None]:
-    """InputError for numbers and texts that the core's types cannot hold. What else it refuses, it
-    says itself."""
+    """InputError for numbers and texts that the core's types cannot hold. The core reports other
+    errors itself."""
     try:
         yield
     except OverflowError as error:
@@ -150,7 +157,7 @@ def core_types() -> Iterator[None]:
 
 @functools.cache
 def option_names() -> dict[str, frozenset[str]]:
-    """Of each option of a job file, by any of its names: all of its names."""
+    """All names of each option of a job file, by any of them."""
     known = {}
     for row in _core.workload_options():
         names = frozenset({row.name, *row.aliases})

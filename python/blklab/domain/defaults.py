@@ -1,4 +1,4 @@
-"""What is compared when nothing is said."""
+"""The default disks, workloads and schedulers of a comparison."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ if TYPE_CHECKING:
 
 DISKS = ("desktop-5900rpm", "950pro-256gb")
 COMPETING = ("startup-vs-copy", "readers-vs-writer", "database-vs-backup")
-"""Several processes want the disk: here the scheduler decides."""
+"""Several processes compete for the disk: the scheduler matters."""
 ALONE = ("seqread", "seqwrite", "randread", "randwrite")
-"""One process has the disk to itself: here there is little to decide."""
+"""One process has the disk to itself: the scheduler matters little."""
 WORKLOADS = COMPETING + ALONE
 LINUX = ("none", "mq-deadline", "kyber", "bfq")
-"""What a kernel has since its single-queue block layer went, with 5.0."""
+"""The schedulers of kernels since 5.0, which removed the single-queue block layer."""
 _GONE = ("cfq",)
-"""Went with that layer, which only had disks of one hardware queue."""
+"""Removed with that layer, which only served disks with one hardware queue."""
 
 
 def disks(rig: str) -> tuple[str, ...]:
-    """Two models. InputError on a rig of real disks: which of them is not to be guessed."""
+    """Two models. InputError on a rig of real disks, which needs an explicit disk."""
     if rig == "live":
-        raise InputError("--rig live: which disk? Give --disk DIRECTORY, or --disk /dev/...")
+        raise InputError("--rig live: expected --disk DIRECTORY or --disk /dev/...")
     return DISKS
 
 
 def schedulers(rig: str) -> tuple[str, ...]:
-    """Those that Linux has, and on the simulator the one that many comparisons are about."""
+    """Linux's own schedulers, and on the simulator also cfq, the subject of many comparisons."""
     return LINUX + _GONE if rig == "sim" else LINUX
 
 
 def left_out(disks: Iterable[Disk], schedulers: Iterable[str]) -> tuple[LeftOut, ...]:
-    """What no Linux ever was: a scheduler of the single queue before a disk of several."""
+    """The reason to skip a combination that Linux never had: a single-queue scheduler on a disk
+    with several hardware queues."""
     gone = [name for name in schedulers if name in _GONE]
     return tuple(
         LeftOut(disk.label, name, "Linux had its single queue only before disks with one queue")

@@ -1,6 +1,6 @@
 """Events of a running comparison: the end of each run, and its receiver.
 
-The layer that runs experiments tells a `Keeper` and knows no store.
+The layer that runs experiments calls a `Keeper` and does not depend on the store.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from blklab.domain.setup import SetupData
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that has ended: what it measured, and what is kept beside that."""
+    """A run that has ended: its measurement, and the documents stored with it."""
 
     planned: Planned
     measurement: Measurement
@@ -31,7 +31,7 @@ class Finished:
 
 
 class Keeper(Protocol):
-    """Where the runs of one comparison go."""
+    """Stores the runs of one comparison."""
 
     @property
     def name(self) -> str:
@@ -43,17 +43,16 @@ class Keeper(Protocol):
 
     @property
     def lost(self) -> str:
-        """Why some runs could not be stored; empty if all were."""
+        """The reason if some runs could not be stored; empty if all were."""
 
     def keep(self, number: int, finished: Finished) -> None:
-        """One run; never raises for the store's sake."""
+        """Store one run; a failing store raises no error."""
 
     def revise(self, described: SetupData, planned: int) -> None:
-        """Set-up and number of runs are other ones than it was begun with; never raises for the
-        store's sake."""
+        """Replace the set-up and the number of runs; a failing store raises no error."""
 
     def release(self) -> None:
-        """This call runs no more of it; a later one may resume it."""
+        """This call stops here; a later one may resume the comparison."""
 
     def finish(self) -> None:
         """All have run."""
@@ -61,7 +60,7 @@ class Keeper(Protocol):
 
 @dataclass
 class Nowhere:
-    """Without a store, or with --no-keep."""
+    """The keeper without a store, or with --no-keep."""
 
     lost: str
     name: str = ""

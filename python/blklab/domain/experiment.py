@@ -11,16 +11,18 @@ from blklab.base.text import utf8
 
 
 def environment_variables() -> dict[str, str]:
-    """What a job file's ``${NAME}`` stands for."""
+    """The value of ``${NAME}`` in a job file."""
     return {utf8(name): utf8(value) for name, value in os.environ.items()}
 
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk model and what was changed on it."""
+    """A disk model and its changed keys."""
 
     file: Entry
     overrides: tuple[tuple[str, str], ...] = ()
+    drawn: tuple[tuple[str, float], ...] = ()
+    """The drawn values by parameter, if the disk was drawn; its file contains them."""
 
     @property
     def label(self) -> str:
@@ -31,18 +33,18 @@ class Disk:
 
 @dataclass(frozen=True)
 class SchedulerSpec:
-    """A scheduler and what is changed of it, as it is asked for. Its rig knows whether there is
-    such a scheduler, and checks names and values."""
+    """A requested scheduler and its changed tunables. The rig checks that the scheduler exists, and
+    the names and values."""
 
     name: str
     settings: tuple[tuple[str, str], ...] = ()
-    """Tunables of the scheduler or the queue, each with its value as it was written."""
+    """Tunables of the scheduler or the queue, each with its value as text."""
     kernel: str | None = None
-    """The kernel of its own that it runs on, on a rig that has several."""
+    """The kernel that it runs on, on a rig with several kernels; None is the rig's."""
 
     @property
     def told(self) -> str:
-        """What a kernel is told, without its name: ``mq-deadline:fifo_batch=1``."""
+        """The text without the kernel's name: ``mq-deadline:fifo_batch=1``."""
         changes = ",".join(f"{name}={value}" for name, value in self.settings)
         return f"{self.name}:{changes}" if changes else self.name
 
@@ -56,8 +58,8 @@ class SchedulerSpec:
 class RigSpec:
     """A rig and its options.
 
-    ``RigSpec("kernel", kernel="7.3.4", driver="native")``; a rig's name alone is short for its
-    `RigSpec` with all defaults.
+    ``RigSpec("kernel", kernel="7.3.4", driver="native")``; a rig's name alone means its `RigSpec`
+    with all defaults.
     """
 
     name: str = "sim"
@@ -69,11 +71,11 @@ class RigSpec:
     driver: str | None = None
     """Kernel rig: ``fio`` (None) or ``native``, which is faster."""
     cache: str | None = None
-    """Live rig: ``cold`` (None) or ``warm``: whether the files are in memory at the start."""
+    """Live rig: ``cold`` (None) or ``warm``: page cache empty, or with all files, at the start."""
     write_device: bool = False
-    """Live rig: allow writes to a device that is not in use and holds nothing known."""
+    """Live rig: allow writes to a device that is not in use and holds no known data."""
     overwrite: str | None = None
-    """Live rig: the full id of a device whose contents may be destroyed."""
+    """Live rig: the full id of a device that the job may overwrite."""
     trace_latency: bool = False
     """Live rig: separate queue time from service time by the kernel's block events."""
     precondition: bool = True
@@ -104,7 +106,7 @@ class RigSpec:
 
     @property
     def options(self) -> dict[str, str | None]:
-        """By the name of the command's option; None is the default."""
+        """Values by the name of the command's option; None is the default."""
         return {
             "kernel": self.kernel,
             "driver": self.driver,
@@ -119,12 +121,12 @@ class RigSpec:
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of a run of which every request and decision is to be kept."""
+    """A part of a run of which every request and decision is recorded."""
 
     from_ns: int = 0
     until_ns: int = 2**63 - 1
     requests: int = 1000
-    """Most that are kept; so many decisions as go with them."""
+    """Maximum number of requests, and of decisions."""
 
 
 @dataclass(frozen=True)
@@ -139,4 +141,4 @@ class Experiment:
     """Costs and sizes of the modelled host; empty for the defaults."""
     ignore_unsupported: bool = False
     window: Window | None = None
-    """What the result's ``detail`` and ``decisions`` are of."""
+    """The window of the result's ``detail`` and ``decisions``."""

@@ -24,7 +24,7 @@ class Histogram(Table):
     """Counts by latency: non-empty buckets, rising. Columns ``value_ns`` and ``count``."""
 
     value_ns: Ints
-    """Highest latency that counts as this bucket, ns."""
+    """Highest latency of this bucket, ns."""
     count: Ints
     """I/Os in it."""
 
@@ -34,7 +34,7 @@ class Histogram(Table):
         return int(self.count.sum())
 
     def percentiles(self, percent: Sequence[float] | Floats) -> Ints:
-        """Latencies in ns below or at which `percent` of the I/Os were.
+        """The latencies in ns that `percent` of the I/Os did not exceed.
 
         fio's rule: the first bucket at which the running sum reaches the share. Raises
         ValueError if the histogram is empty.
@@ -52,7 +52,7 @@ class Histogram(Table):
         return int(self.percentiles([percent])[0])
 
     def cdf(self) -> tuple[Ints, Floats]:
-        """Latencies in ns and the share (0 to 1) of I/Os at or below each."""
+        """Latencies in ns and the share (0 to 1) of I/Os that did not exceed each."""
         running = np.cumsum(self.count)
         return self.value_ns, running / running[-1] if len(running) else running.astype(np.float64)
 
@@ -65,12 +65,12 @@ class Histogram(Table):
 
     @staticmethod
     def empty() -> Histogram:
-        """No I/O at all."""
+        """An empty histogram."""
         return Histogram(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     @staticmethod
     def merged(parts: Iterable[Histogram]) -> Histogram:
-        """All counts of all parts in one."""
+        """The sum of all parts."""
         several = [part for part in parts if len(part.count)]
         if not several:
             return Histogram.empty()

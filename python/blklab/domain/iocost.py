@@ -1,7 +1,7 @@
 """The figures of io.cost, the kernel's model of a disk's cost: six rates, and the texts with them.
 
-`io.cost.model` of cgroup 2 takes them, `tools/cgroup/iocost_coef_gen.py` of Linux measures them,
-systemd's ``90-iocost.hwdb`` keeps them by drive, and tables of measured drives have a column for
+cgroup 2's `io.cost.model` takes them, Linux's `tools/cgroup/iocost_coef_gen.py` measures them,
+systemd's ``90-iocost.hwdb`` lists them by drive, and tables of measured drives have a column for
 each.
 """
 
@@ -17,17 +17,17 @@ from blklab.base.text import shown
 from blklab.errors import InputError, nearest
 
 BLOCK_BYTES = 4096
-"""Of the operations that the rates count."""
+"""The size of the operations that the rates count."""
 _DEVICE = re.compile(r"\d+:\d+")
 _HWDB = re.compile(r"\s*IOCOST_MODELS?(_\w+)?\s*=\s*")
 _OTHER_KEYS = frozenset({"enable", "ctrl", "model"})
-"""Of a line that are no figures."""
+"""Keys of a line that are not figures."""
 _SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True)
 class IoCost:
-    """What `io.cost.model` is told, in the order of its line."""
+    """The figures of `io.cost.model`, in the order of its line."""
 
     rbps: int
     """Bytes read per second in large sequential operations."""
@@ -36,34 +36,34 @@ class IoCost:
     rrandiops: int
     """Random ones."""
     wbps: int
-    """The same of writes."""
+    """The same for writes."""
     wseqiops: int
     wrandiops: int
 
     def model_line(self, device: str | None = None) -> str:
-        """As `io.cost.model` takes it; `device` is MAJOR:MINOR."""
+        """A line for `io.cost.model`; `device` is MAJOR:MINOR."""
         figures = " ".join(f"{name}={value}" for name, value in asdict(self).items())
         return f"{device + ' ' if device else ''}ctrl=user model=linear {figures}"
 
 
 NAMES = tuple(IoCost.__dataclass_fields__)
 MOST = {name: 10**11 if name.endswith("bps") else 10**8 for name in NAMES}
-"""The largest figures that are read."""
+"""The largest figures that are accepted."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of a drive, and what else a table says of it."""
+    """The figures of a drive, and its other columns in a table."""
 
     figures: IoCost
     model: str | None = None
     size_bytes: int | None = None
     rlat_p95_us: float | None = None
-    """95 % of random reads took at most this, measured as `blklab.api.iocost` says."""
+    """95 % of random reads took at most this, measured as in `blklab.api.iocost`."""
 
 
 def checked_device(text: str) -> str:
-    """MAJOR:MINOR. InputError if it is not."""
+    """Checks the form MAJOR:MINOR. InputError for any other."""
     if not _DEVICE.fullmatch(text):
         raise InputError(
             f"device: found '{shown(text)}'; expected MAJOR:MINOR, as in /proc/partitions"
@@ -72,8 +72,8 @@ def checked_device(text: str) -> str:
 
 
 def parse(text: str, *, model: str | None = None) -> Measured:
-    """The figures in `text`: a line of `io.cost.model` or of a hwdb, or a table in CSV whose first
-    row has the columns' names; `model` chooses a row of it.
+    """The figures in `text`: a line of `io.cost.model` or of a hwdb, or a CSV table with the
+    columns' names in the first row; `model` chooses a row.
 
     InputError with one line if there is none, or if a figure is missing, unknown or out of range.
     """

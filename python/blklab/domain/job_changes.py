@@ -1,8 +1,8 @@
 """A job file with some of fio's options changed: ``name:option=value,...``.
 
-What is set in one section is changed there, under whichever of its names; what no section sets is
-set in ``[global]``, for all jobs. The text that comes of it is a job file like any other: it is
-what is run, shown, kept and compared.
+An option that one section sets is changed there, under any of its names; an option that no section
+sets is set in ``[global]``, for all jobs. The result is a normal job file: it is run, shown, stored
+and compared.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _GLOBAL = "global"
 class _Line:
     number: int
     section: str
-    """With its number among all sections: names come twice."""
+    """With its number among all sections, because names may repeat."""
 
 
 def changed(entry: Entry, changes: str) -> Entry:
-    """`entry` with these options. InputError if one cannot be changed, or not to that."""
+    """`entry` with these options. InputError if one cannot be changed to its value."""
     name = f"{entry.name}:{changes}"
     pairs = _pairs(entry.name, changes)
     _check(entry)
@@ -43,9 +43,9 @@ def changed(entry: Entry, changes: str) -> Entry:
         _check(made)
     except InputError as error:
         if error.file != entry.place:
-            # Of a file that it includes.
+            # In an included file.
             raise InputError(f"{name}: {error}") from error
-        # Its lines are not those of the file.
+        # The lines differ from those of the file.
         raise error.within(name) from error
     return made
 
@@ -74,7 +74,7 @@ def _pairs(name: str, changes: str) -> list[tuple[str, str]]:
 
 
 def _with(text: str, entry: Entry, option: str, value: str) -> str:
-    """The text with that option where it stands already, else in [global]."""
+    """The text with that option changed in place, or added to [global]."""
     lines = text.split("\n")
     set_there = _places(lines, _names(option))
     if len({line.section for line in set_there}) > 1:
@@ -93,7 +93,7 @@ def _with(text: str, entry: Entry, option: str, value: str) -> str:
 
 
 def _places(lines: list[str], names: frozenset[str]) -> list[_Line]:
-    """Where one of these is set."""
+    """The places that set one of these options."""
     found, section, count = [], "", 0
     for number, line in enumerate(lines):
         said = _COMMENT.split(line, maxsplit=1)[0].strip()
@@ -106,7 +106,8 @@ def _places(lines: list[str], names: frozenset[str]) -> list[_Line]:
 
 
 def _into_global(lines: list[str], setting: str) -> None:
-    """Before all jobs, in a section of its own if the file begins with none of that name."""
+    """Adds the option before all jobs, in a new section if the file does not begin with one of that
+    name."""
     first = next(number for number, line in enumerate(lines) if line.strip().startswith("["))
     if lines[first].strip().startswith(f"[{_GLOBAL}"):
         lines.insert(first + 1, setting)
@@ -115,13 +116,13 @@ def _into_global(lines: list[str], setting: str) -> None:
 
 
 def _is_included(entry: Entry, option: str) -> bool:
-    """Of an option that is in none of the file's own lines."""
+    """The error for an option that none of the file's own lines sets."""
     given = [name for job in _check(entry).jobs for name, _ in job.options]
     return not _names(option).isdisjoint(given)
 
 
 def _check(entry: Entry) -> _core.Job:
-    # Whether an option that is not simulated may be there, the rig says.
+    # The rig decides whether it accepts an option that is not simulated.
     return core.describe_job(entry, ignore_unsupported=True)
 
 

@@ -1,6 +1,6 @@
 """The service of each job of a run, as plain data: its figures, and its turns.
 
-For what a figure of the whole run hides: fairness, and the few that wait beside the many.
+They show what the figures of the whole run hide: fairness, and the few slow processes among many.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ from blklab.domain.result import DIRECTIONS, Job, Result, Trace
 EARLY_NS = 1_000_000_000
 """The length of a job's start phase."""
 TURNS_MAX = 4096
-"""Changes from one process to another that are kept of a run."""
+"""The maximum number of stored changes between processes."""
 _FLUSH = 2
 
 
 @dataclass(frozen=True)
 class JobFigures:
-    """One job, its clones together."""
+    """One job with its clones."""
 
     name: str
     start_ns: int
-    """When the first of them began."""
+    """The start of the first of them."""
     end_ns: int
-    """When the last of them ended."""
+    """The end of the last of them."""
     bytes_per_s: float
     ios_per_s: float
     latencies: dict[Operation, Latency]
     """By operation, as :class:`blklab.domain.measurement.Measurement`."""
     early_ns: float | None
-    """Mean time from queue to completion of its commands in the first `EARLY_NS`; of those that
-    the run's overview has. None if there are none."""
+    """Mean time from queue to completion of its commands in the first `EARLY_NS`, for the commands
+    in the run's overview. None without commands."""
     later_ns: float | None
-    """The same of all that came after."""
+    """The same for all later commands."""
 
 
 @dataclass(frozen=True)
 class Service:
-    """The turns of each process: successive completions of one process are one row."""
+    """The turns of each process: one row for successive completions of one process."""
 
     names: tuple[str, ...]
     """The job of each process, by number."""
     start_ns: tuple[Number, ...]
-    """When each process began."""
+    """The start of each process."""
     end_ns: tuple[Number, ...]
-    """When the last of the row's commands was completed."""
+    """The completion of the row's last command."""
     process: tuple[Number, ...]
     bytes: tuple[Number, ...]
 
 
 def figures_of_jobs(result: Result) -> tuple[JobFigures, ...]:
-    """In the order of the job file; empty where there is one job only."""
+    """In the order of the job file; empty for a single job."""
     several = {name: list(of) for name, of in groupby(result.jobs, key=lambda job: job.name)}
     if len(several) < 2:  # noqa: PLR2004
         return ()
@@ -96,8 +96,8 @@ def _mean(values: Ints) -> float | None:
 
 
 def service_of(result: Result) -> Service | None:
-    """Of runs of several processes, if the overview has every command and the processes did not
-    take turns more often than `TURNS_MAX` times; else None."""
+    """The turns of a run with several processes, if the overview has every command and there are at
+    most `TURNS_MAX` turns; else None."""
     trace = result.overview
     if len(result.jobs) < 2 or trace.stride > 1:  # noqa: PLR2004
         return None

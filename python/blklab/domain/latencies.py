@@ -19,7 +19,7 @@ OPERATIONS = ("read", "write", "sync", "trim", "operation")
 OPERATION_TEXT = {"read": "reads", "sync": "fsyncs", "write": "writes", "trim": "trims",
                   "operation": "operations", "": "-"}  # fmt: skip
 RANKED_BY = 99.0
-"""The percentile by which `latency` ranks."""
+"""The percentile that ranks by `latency`."""
 
 Operation = Annotated[str, Meta(pattern=rf"\A({'|'.join(OPERATIONS)})\Z")]
 
@@ -42,7 +42,8 @@ class Latency:
 
 
 def latencies(jobs: Sequence[Job]) -> dict[str, Latency]:
-    """Of all `jobs` together, by operation: ``read``, ``sync``, ``write``, ``trim``."""
+    """The latencies of all `jobs` together, by operation: ``read``, ``sync``, ``write``,
+    ``trim``."""
     found = {}
     for name in ("read", "sync", "write", "trim"):
         if name == "sync":
@@ -65,7 +66,7 @@ def latencies(jobs: Sequence[Job]) -> dict[str, Latency]:
 
 
 def latency_of(took_ns: Ints) -> Latency:
-    """Of operations that took so long each; there is at least one."""
+    """The figures of operations with these latencies; needs at least one."""
     value_ns, count = np.unique(took_ns, return_counts=True)
     hist = Histogram(value_ns, count.astype(np.int64))
     folded = hist.folded()
@@ -79,8 +80,8 @@ def latency_of(took_ns: Ints) -> Latency:
 
 
 def io_seconds(jobs: Sequence[Job]) -> float:
-    """The time that throughput is divided by: as fio does, that of the slowest direction of
-    jobs that ran side by side; stretches that followed each other (`stonewall`) add up."""
+    """The time that divides throughput: as in fio, the time of the slowest direction of parallel
+    jobs; successive groups (`stonewall`) add up."""
     total_ns = longest_ns = end_ns = 0
     for job in sorted(jobs, key=lambda job: job.start_ns):
         if job.start_ns >= end_ns:

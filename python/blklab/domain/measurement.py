@@ -1,6 +1,6 @@
-"""One run as plain data: everything that analysis and report need, nothing else.
+"""One run as plain data: everything that analysis and report need, and no more.
 
-Kept in `results.json`, so that a report can be made again without running again.
+`results.json` contains it, so that a report can be made again without running again.
 """
 
 from __future__ import annotations
@@ -30,28 +30,29 @@ from blklab.domain.tables import Table
 __all__ = ["PERCENTILES", "Latency", "Measurement", "Story", "from_json", "measure"]
 
 TRACE_COMMANDS = 2000
-"""Commands of each trace that are kept: as many as a picture has room for."""
+"""Maximum number of stored commands of each trace: as many as a picture has room for."""
 _SECTOR_BYTES = 512
+_DRAWN_MAX = 1e15
 
 
 @dataclass(frozen=True)
 class Story:
-    """What happened over time, of one run of each kind."""
+    """The course of a run over time, stored for one run of each kind."""
 
     jobs: tuple[str, ...]
     interval_ns: AtLeastOne
     series: dict[str, list[Number]]
-    """Columns that were not measured are left out."""
+    """Without columns that were not measured."""
     overview: dict[str, list[Number]]
-    """Commands over the whole run, one in ``overview_stride``."""
+    """One in ``overview_stride`` commands of the whole run."""
     overview_stride: AtLeastOne
     detail: dict[str, list[Number]]
-    """Every command of one stretch."""
+    """Every command of a part of the run."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one run measured."""
+    """The measurement of one run."""
 
     disk: str
     workload: str
@@ -60,29 +61,33 @@ class Measurement:
     seed: Annotated[int, msgspec.Meta(ge=0)]
     duration_ns: Duration
     bytes_per_s: Rate
-    """Of the jobs; of a program that is not fio, what the disk moved meanwhile."""
+    """Bytes per second of the jobs; for a program other than fio, of the disk meanwhile."""
     ios_per_s: Rate
-    """The same."""
+    """I/Os per second, likewise."""
     latencies: dict[Operation, Latency]
     """By operation: ``read``, ``sync`` (fsync and fdatasync), ``write``, ``trim``; ``operation``
-    of a program that is not fio."""
+    for a program other than fio."""
     disk_counters: dict[str, Count]
     story: Story | None
-    """Of the first repeat only."""
+    """Only for the first repeat."""
     notes: tuple[str, ...] = ()
     """See :class:`blklab.domain.result.Result`."""
     jobs: tuple[JobFigures, ...] = ()
-    """Where there are several."""
+    """Only for several jobs."""
     service: Service | None = None
     """See :func:`blklab.domain.job_figures.service_of`."""
     figure: Figure | None = None
-    """Of a program that is not fio: what it is ranked by."""
+    """For a program other than fio: the figure that ranks it."""
     stages: dict[StagedOperation, Stages] = field(default_factory=dict)
-    """By operation (`blklab.domain.stages.OPERATIONS`); empty where requests were not followed."""
+    """By operation (`blklab.domain.stages.OPERATIONS`); empty if requests were not traced."""
+    drawn: dict[str, Annotated[float, msgspec.Meta(ge=-_DRAWN_MAX, le=_DRAWN_MAX)]] = field(
+        default_factory=dict
+    )
+    """The drawn values of its disk, by parameter; empty if the disk was not drawn."""
 
 
 def measure(experiment: Experiment, result: Result, *, repeat: int) -> Measurement:
-    """The plain data of a run, which is that `repeat` of its comparison."""
+    """The plain data of a run, the given `repeat` of its comparison."""
     bytes_per_s, ios_per_s = _rates(result)
     own = result.operations_ns
     return Measurement(
@@ -102,6 +107,7 @@ def measure(experiment: Experiment, result: Result, *, repeat: int) -> Measureme
         service_of(result),
         result.figure,
         stages(result),
+        dict(experiment.disk.drawn),
     )
 
 
@@ -119,8 +125,8 @@ def _rates(result: Result) -> tuple[float, float]:
 
 
 def from_json(document: Any) -> Measurement:
-    """A measurement as `store` has written it, be it before it had all of its fields.
-    msgspec.ValidationError, which says where, if it is none."""
+    """A measurement that `store` has written, also by a version with fewer fields.
+    msgspec.ValidationError with the place if it is not valid."""
     return msgspec.convert(document, Measurement)
 
 

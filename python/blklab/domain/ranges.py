@@ -9,7 +9,7 @@ from msgspec import Meta
 INT_MAX = 2**53
 """The largest integer of every JSON reader; in nanoseconds a hundred days."""
 _NS_MAX = 2**63 - 1
-"""Of virtual time, which goes on for 292 years."""
+"""A point of virtual time, which lasts 292 years."""
 _RATE_MAX = 1e18
 
 Count = Annotated[int, Meta(ge=0, le=INT_MAX)]
@@ -18,8 +18,8 @@ Duration = Annotated[int, Meta(ge=0, le=_NS_MAX)]
 """In ns."""
 Number = Annotated[int, Meta(ge=-_NS_MAX, le=_NS_MAX)]
 Mean = Annotated[float, Meta(ge=0, le=INT_MAX)]
-"""Of counts, and their standard deviation."""
+"""The mean of counts, and their standard deviation."""
 Rate = Annotated[float, Meta(ge=0, le=_RATE_MAX)]
 """Per second."""
 Percentiles = Annotated[tuple[Count, ...], Meta(min_length=3, max_length=3)]
-"""At the three that `blklab.domain.latencies` and `blklab.domain.stages` name."""
+"""Values of the three percentiles in `blklab.domain.latencies` and `blklab.domain.stages`."""

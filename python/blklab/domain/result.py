@@ -27,18 +27,18 @@ from blklab.domain.tables import Table
 
 DIRECTIONS = ("read", "write", "trim")
 KERNEL_PROCESS = -1
-"""``Trace.process`` of the kernel's own writeback."""
+"""``Trace.process`` for the kernel's own writeback."""
 
 
 class RunData(Protocol):
-    """What a rig hands over: scalars as objects, bulk data as little-endian 64-bit columns."""
+    """A rig's raw data: scalars as objects, bulk data as little-endian 64-bit columns."""
 
     @property
     def summary(self) -> RunSummary | _core.RunSummary:
         """The scalars."""
 
     def columns(self) -> list[str]:
-        """Names of all columns; those of empty histograms are left out."""
+        """Names of all columns, without those of empty histograms."""
 
     def column(self, name: str) -> bytes:
         """One column."""
@@ -51,7 +51,7 @@ class Direction:
     ios: int
     bytes: int
     runtime_ns: int
-    """The time by which bandwidth and IOPS are divided."""
+    """The time that divides bandwidth and IOPS."""
     slat: LatencySummary
     clat: LatencySummary
     lat: LatencySummary
@@ -94,8 +94,8 @@ class Job:
 class Series(Table):
     """Counters over equal intervals of ``interval_ns``, from the start of the run.
 
-    A column that the rig did not measure is empty: on the kernel rig with fio, the processes'
-    own where one of them uses the page cache.
+    A column that the rig did not measure is empty: on the kernel rig with fio, the processes' own
+    columns if one of them uses the page cache.
     """
 
     interval_ns: int
@@ -126,9 +126,10 @@ class Series(Table):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace(Table):
-    """Commands as the disk saw them, in order of issue; every ``stride``-th was kept.
+    """Commands as the disk saw them, in order of issue; every ``stride``-th is stored.
 
-    When the disk began with each is kept of a window only; else that column is empty.
+    The time at which the disk began each command is stored only for a window; else that column is
+    empty.
     """
 
     stride: int
@@ -142,7 +143,7 @@ class Trace(Table):
     process: Ints
 
     def columns(self) -> dict[str, Ints]:
-        """Times in ns, place and length in sectors, operation, process."""
+        """Times in ns, position and length in sectors, operation, process."""
         found = _columns(self, skip="stride")
         return {name: column for name, column in found.items() if len(column) == len(self.sector)}
 
@@ -152,19 +153,19 @@ class Trace(Table):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decisions(Table):
-    """What a scheduler decided in a window, in order of time.
+    """A scheduler's decisions in a window, in order of time.
 
-    Before the window stand those that began what was under way when it began: a turn, a raised
-    weight.
+    Earlier decisions come first if their effect still lasts at the start of the window: a turn, a
+    raised weight.
     """
 
     at_ns: Ints
     process: Ints
-    """As in ``Trace``; -1 too for what concerns the queue as a whole."""
+    """As in ``Trace``; also -1 for decisions about the whole queue."""
     kind: Ints
     """Index into `blklab.domain.core.decision_kinds`."""
     a: Ints
-    """The kind's numbers: see ``decisions.rs``."""
+    """The numbers of that kind of decision: see ``decisions.rs``."""
     b: Ints
 
     def columns(self) -> dict[str, Ints]:
@@ -187,9 +188,9 @@ class Figure:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """Everything one run of one job file on one disk under one scheduler has measured.
+    """Everything that one run of one job file on one disk under one scheduler has measured.
 
-    Of a program that is not fio there are no `jobs`, but a `figure`.
+    A program other than fio has a `figure` and no `jobs`.
     """
 
     duration_ns: int
@@ -200,9 +201,9 @@ class Result:
     detail: Trace
     decisions: Decisions
     detail_left_out: int = 0
-    """Commands of the requested window beyond the limit."""
+    """The number of commands of the requested window beyond the limit."""
     decisions_left_out: int | None = None
-    """Decisions of the window beyond the limit; None if the rig records none."""
+    """The number of decisions of the window beyond the limit; None if the rig records none."""
     notes: tuple[str, ...] = ()
     """Differences from the requested settings, a line each: tunables that the kernel rounded."""
     raw: Mapping[str, bytes] = field(default_factory=dict)
@@ -212,9 +213,9 @@ class Result:
     device_after: Mapping[str, Any] | None = None
     """The same after it."""
     figure: Figure | None = None
-    """Of a program other than fio."""
+    """Only for a program other than fio."""
     operations_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    """The time of each of its operations; empty if the program does not report it."""
+    """The time of each of the program's operations; empty if the program does not report it."""
 
     def histogram(self, direction: str) -> Histogram:
         """Completion latencies of all jobs in one direction."""
@@ -264,7 +265,7 @@ class Result:
     def of_program(
         figure: Figure, operations_ns: Ints, duration_ns: int, raw: Mapping[str, bytes]
     ) -> Result:
-        """Of a program that is not fio; what the disk did meanwhile is the rig's to tell."""
+        """The result of a program other than fio; the rig adds the disk's activity."""
         none = np.zeros(0, np.int64)
 
         def table(kind: Any, *skip: str) -> dict[str, Ints]:

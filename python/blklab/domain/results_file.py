@@ -25,24 +25,24 @@ class Results:
     """A comparison that has run."""
 
     setup: SetupData
-    """What was asked, as `describe` in `blklab.experiment.describe` tells it."""
+    """The set-up, as `blklab.experiment.describe.describe` makes it."""
     runs: tuple[Measurement, ...]
 
     @property
     def anytime(self) -> bool:
-        """The number of repeats depended on what they measured: see `blklab.experiment.budget`."""
+        """The number of repeats depended on the measurements: see `blklab.experiment.budget`."""
         return bool(self.setup.get("stopping"))
 
 
 def to_text(results: Results) -> str:
-    """As JSON, one run a line."""
+    """As JSON, one line per run."""
     runs = ",\n".join(encode(run).decode() for run in results.runs)
     setup = json.dumps(results.setup, indent=1)
     return f'{{"format": {_FORMAT},\n"setup": {setup},\n"runs": [\n{runs}\n]}}\n'
 
 
 def load(path: Path) -> Results:
-    """Read a results file, or the one in a directory. InputError if it is none."""
+    """Read a results file, or the one in a directory. InputError if it is not valid."""
     file = path / "results.json" if path.is_dir() else path
     try:
         document = json.loads(text_content(file, _BYTES_MAX, "results"))

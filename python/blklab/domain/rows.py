@@ -15,19 +15,19 @@ Row: TypeAlias = dict[str, Cell]
 
 
 def names(run: Measurement) -> Row:
-    """Which run it is."""
+    """The columns that identify the run."""
     return {
         "disk": run.disk,
         "workload": run.workload,
         "scheduler": run.scheduler,
         "repeat": run.repeat,
-        # 64 bits without a sign, which few tables have.
+        # 64 bits unsigned, which few table formats support.
         "seed": str(run.seed),
     }
 
 
 def figures(run: Measurement, *, histograms: bool = False) -> Row:
-    """What it measured; times in ns; None where nothing is known."""
+    """The measured columns; times in ns; None if not known."""
     row: Row = {
         "duration_ns": run.duration_ns,
         "bytes_per_s": run.bytes_per_s,
@@ -52,7 +52,7 @@ def figures(run: Measurement, *, histograms: bool = False) -> Row:
 
 
 def _requests(operation: str, of: Stages | None) -> Row:
-    """Time in the queue and at the disk."""
+    """Queue time and service time."""
     row: Row = {f"{operation}_requests_kept": of.requests if of else 0}
     for stage in ("queue", "disk"):
         spread = getattr(of, stage) if of else None

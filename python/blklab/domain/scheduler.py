@@ -1,7 +1,8 @@
-"""A scheduler as the user writes it, ``mq-deadline:fifo_batch=1``, with what it sets.
+"""A scheduler as the user writes it, ``mq-deadline:fifo_batch=1``, with its tunables.
 
-The core reads the text, for every rig. What the simulator knows is checked by its tables. Any other
-name may be the kernel's own, or come of a patch: the kernel accepts or refuses it, in one line.
+The core parses the text for every rig, and checks the simulator's schedulers by its tables. Any
+other name may come from the kernel or from a patch: the kernel accepts or refuses it, with an error
+of one line.
 """
 
 from __future__ import annotations
@@ -14,19 +15,18 @@ from blklab import _core
 from blklab.base.text import shown
 from blklab.domain import core
 
-# In 6.12 `async_depth` lies with the scheduler's settings, in 7.3 with the queue's.
+# In 6.12 `async_depth` is one of the scheduler's settings, in 7.3 one of the queue's.
 _ASYNC_DEPTH_OF_QUEUE = 7
 _LEFT_TO_KERNEL = ("nr_requests", "async_depth")
-"""Of these 0 is the simulator's word for the kernel's own choice, which no kernel takes."""
+"""For these, the simulator's 0 means the kernel's own choice; kernels refuse it."""
 ADAPTER_TAGS = 32
-"""Commands that a SATA adapter takes."""
+"""The queue depth of a SATA adapter."""
 GUEST_TAGS = 128
-"""Commands that a disk takes in a guest, which has one CPU and so one hardware queue. See the facts
-about the guest in the notes for developers."""
+"""The queue depth of ublk in a guest: see the facts about the guest in the notes for developers."""
 
 
 Setting: TypeAlias = int | str
-"""A tunable's value; of one that only a kernel knows, the text."""
+"""A tunable's value; the text for a tunable that only the kernel has."""
 
 
 class GuestScheduler(TypedDict):
@@ -45,16 +45,16 @@ class Scheduler:
 
     name: str
     settings: dict[str, Setting]
-    """Everything that is known of it and of the queue, with what was changed."""
+    """All known tunables of it and of the queue, with the changes applied."""
     changed: dict[str, Setting]
-    """What the user has set."""
+    """The tunables that the user has set."""
     kernel: dict[str, Any] | None = None
-    """The kernel of its own that it runs on, where the rig has several."""
+    """The kernel that it runs on, if the rig has several; None is the rig's."""
 
     def for_guest(self, queue: Mapping[str, Setting], version: str) -> GuestScheduler:
-        """Its part of ``guest.json`` for a kernel that calls itself `version` (``7.3.4``).
+        """Its part of ``guest.json`` for a kernel of that `version` (``7.3.4``).
 
-        `queue` goes to ``queue/`` where nothing else is said.
+        `queue` holds the defaults for ``queue/``.
         """
         of_queue = {row.name for row in core.environment()["queue"]} | queue.keys()
         if has_queue_async_depth(version):
@@ -67,13 +67,13 @@ class Scheduler:
         return {"scheduler": self.name, "queue": there, "iosched": iosched}
 
     def queue(self) -> dict[str, Setting]:
-        """The queue's tunables as the simulator has them; 0 is the kernel's choice."""
+        """The queue's tunables in the simulator; 0 is the kernel's choice."""
         names = (row.name for row in core.environment()["queue"])
         return {name: self.settings[name] for name in names if self.settings[name]}
 
 
 def has_queue_async_depth(version: str) -> bool:
-    """Whether `async_depth` is the queue's in a kernel that calls itself `version`."""
+    """Whether `async_depth` belongs to the queue in a kernel of that `version`."""
     return int(version.partition(".")[0]) >= _ASYNC_DEPTH_OF_QUEUE
 
 
@@ -83,12 +83,12 @@ def simulated(text: str) -> Scheduler:
 
 
 def parse(text: str) -> Scheduler:
-    """A scheduler of any kernel. InputError if it cannot be right."""
+    """A scheduler of any kernel. InputError if it cannot be valid."""
     return _parsed(text, real=True)
 
 
 def split(text: str) -> tuple[str, dict[str, str]]:
-    """Name and tunables as they are written, no value checked. InputError."""
+    """Name and tunables as text, with unchecked values. InputError."""
     with core.core_types():
         name, settings = _core.split_scheduler(shown(text))
     return name, dict(settings)

@@ -1,12 +1,12 @@
-"""What `blklab.experiment.describe` tells: as types against which a file is checked, and as the
-mapping that is kept, which may have more: what a rig says of itself, and what another version of
-blklab wrote.
+"""The set-up that `blklab.experiment.describe` makes: as types for checking a file, and as the
+mapping that is stored, which may have more keys: those of each rig, and of other versions of
+blklab.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
 
@@ -28,11 +28,20 @@ class Parameter:
     unit: str
     help: str
     source: str | None
+    range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class ValidationSetup:
+    """The result of the checked figures for a disk model."""
+
+    validated: bool
+    text: str
 
 
 @dataclass(frozen=True)
 class DiskSetup:
-    """A disk of a set-up, as far as it is looked at."""
+    """The checked fields of a set-up's disk."""
 
     label: Label
     text: str
@@ -41,6 +50,7 @@ class DiskSetup:
     limits: dict[str, Value]
     overrides: tuple[tuple[str, str], ...] = ()
     name: str = ""
+    validation: ValidationSetup | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,7 @@ class SchedulerSetup:
 
 @dataclass(frozen=True)
 class LeftOutSetup:
-    """What was not run."""
+    """An omitted run."""
 
     disk: str
     scheduler: str
@@ -86,7 +96,7 @@ class LeftOutSetup:
 
 @dataclass(frozen=True)
 class VersionsSetup:
-    """Of the programs."""
+    """The versions of the programs."""
 
     blklab: str
     python: str
@@ -94,21 +104,21 @@ class VersionsSetup:
 
 @dataclass(frozen=True)
 class RigSetup:
-    """What a rig says of itself."""
+    """A rig's description."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class StoppingSetup:
-    """When a comparison with a budget stopped."""
+    """The end of a comparison with a budget."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class SetupDocument:
-    """The whole, as far as it is looked at."""
+    """The checked fields of the whole set-up."""
 
     rig: str
     rig_setup: RigSetup
@@ -121,6 +131,7 @@ class SetupDocument:
     schedulers: Annotated[tuple[SchedulerSetup, ...], msgspec.Meta(min_length=1)]
     left_out: tuple[LeftOutSetup, ...] = ()
     stopping: StoppingSetup | None = None
+    drawn_disks: bool = False
 
 
 class ParameterData(TypedDict):
@@ -131,6 +142,29 @@ class ParameterData(TypedDict):
     unit: str
     help: str
     source: str | None
+    range: NotRequired[list[float] | None]
+    """Of a model."""
+
+
+class ValidationData(TypedDict):
+    """See `_core.Validation`."""
+
+    validated: bool
+    independent: int
+    met: int
+    needed: int
+    text: str
+
+
+class PublishedData(TypedDict):
+    """See `_core.PublishedFigure`."""
+
+    figure: str
+    role: Literal["calibrated", "checked"]
+    value: float
+    tolerance_percent: float
+    not_met: str | None
+    source: str
 
 
 class DiskData(TypedDict):
@@ -143,7 +177,9 @@ class DiskData(TypedDict):
     limits: dict[str, Value]
     parameters: list[ParameterData]
     longest_wait_ms: NotRequired[dict[str, int] | None]
-    """Of a model."""
+    """Of a model; so are the next two."""
+    validation: NotRequired[ValidationData]
+    published: NotRequired[list[PublishedData]]
 
 
 class NamedDiskData(DiskData):
@@ -217,3 +253,4 @@ class SetupData(TypedDict):
     schedulers: list[SchedulerData]
     left_out: list[LeftOutData]
     stopping: NotRequired[StoppingData]
+    drawn_disks: NotRequired[bool]

@@ -1,4 +1,4 @@
-"""What users write for disks, workloads and schedulers, taken apart."""
+"""Parses the texts that users write for disks, workloads and schedulers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ GUEST: Mapping[str, int] = {
     "drain_at_once": 0,
     "probe_on_close": 0,
 }
-"""The host that a guest of the kernel rig has: user-mode Linux with virtual time has one CPU whose
-work takes no time and 100 ticks per second, and its disk (ublk) has no budget and no file
-system. The native driver reads no clock between I/Os, and reaps each I/O when it is done."""
-_GUEST_WORD = "guest"
-_EXPECTED = f"name=number or {_GUEST_WORD}"
+"""The host of a guest of the kernel rig: user-mode Linux with virtual time has one CPU on which
+work takes no time, and 100 ticks per second, and its disk (ublk) has no budget and no file system.
+The native driver reads no clock between I/Os, and reaps each I/O when it is done."""
+GUESTS: Mapping[str, Mapping[str, int]] = {"guest": GUEST, "guest-scsi": {**GUEST, "budget": 1}}
+"""Names for ``--host``: a guest's host with ublk or an NVMe disk, and with a SATA or SAS disk of a
+kernel with transports, whose SCSI layer has a budget."""
+_EXPECTED = f"name=number, {' or '.join(GUESTS)}"
 
 
 def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
@@ -58,8 +60,8 @@ def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
 
 
 def host(changes: Iterable[str]) -> dict[str, int]:
-    """``name=value`` or several with commas: tunables of the host and its page cache; ``guest``
-    stands for all of `GUEST`."""
+    """``name=value`` or several with commas: tunables of the host and its page cache; a word of
+    `GUESTS` stands for all of its values."""
     values: dict[str, int] = {}
 
     def put(name: str, value: int) -> None:
@@ -71,8 +73,8 @@ def host(changes: Iterable[str]) -> dict[str, int]:
         name, _, value = shown(change).partition("=")
         if not change:
             continue
-        if change.strip() == _GUEST_WORD:
-            for known, own in GUEST.items():
+        if guest := GUESTS.get(change.strip()):
+            for known, own in guest.items():
                 put(known, own)
             continue
         try:
@@ -111,7 +113,7 @@ def workload(spec: str | os.PathLike[str] | Entry) -> Entry:
     if text not in paths:
         name, colon, _ = text.partition(":")
         if colon and len(sweep.expanded(text)) > 1:
-            raise InputError(f"{text}: is several workloads; only blklab compare takes them")
+            raise InputError(f"{text}: means several workloads; only blklab compare accepts them")
         if name in programs.NAMES:
             return programs.entry(text)
         what, changed = sweep.taken_apart(text)
@@ -125,7 +127,7 @@ def workload(spec: str | os.PathLike[str] | Entry) -> Entry:
 
 
 def workloads(specs: Iterable[str | os.PathLike[str] | Entry]) -> tuple[Entry, ...]:
-    """Those of all `specs`, each of them one or a sweep: see `blklab.domain.sweep`."""
+    """The workloads of all `specs`, each one workload or a sweep: see `blklab.domain.sweep`."""
     return tuple(found for spec in specs for found in _several(spec))
 
 
@@ -139,7 +141,7 @@ def _several(spec: str | os.PathLike[str] | Entry) -> list[Entry]:
 
 
 def _is_file(text: str) -> bool:
-    # Not Path's, which raises if a name is longer than one can be.
+    # `Path.exists` raises if a name is longer than names can be.
     return os.path.isfile(text)  # noqa: PTH113
 
 
@@ -148,8 +150,8 @@ def _is_path(text: str) -> bool:
 
 
 def scheduler(spec: str | SchedulerSpec) -> SchedulerSpec:
-    """``name``, ``name:tunable=value,...``, either with ``@kernel`` behind it. InputError if it has
-    another form; names and values are the rig's to check."""
+    """``name``, ``name:tunable=value,...``, either with ``@kernel`` behind it. InputError for
+    another form; the rig checks names and values."""
     if isinstance(spec, SchedulerSpec):
         return spec
     told, at, kernel = shown(spec).rpartition("@")

@@ -1,7 +1,7 @@
-"""The two stages of a request's life: how long it waited in the queue, how long the disk had it.
+"""The two stages of a request: queue time and service time.
 
-Of the commands that a result's ``overview`` has, whatever the rig. What is measured by the
-processes is both together, and what the kernel does around them.
+For the commands in a result's ``overview``, on every rig. The latency that a process measures is
+their sum, with the kernel's own work.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Operation = Annotated[str, Meta(pattern=rf"\A({'|'.join(OPERATIONS)})\Z")]
 
 @dataclass(frozen=True)
 class Spread:
-    """How times are spread, ns."""
+    """The distribution of times, ns."""
 
     min_ns: Count
     max_ns: Count
     mean_ns: Mean
     stddev_ns: Mean
-    """Of the sample; 0 of a single one."""
+    """Standard deviation of the sample; 0 for a single value."""
     percentiles_ns: Percentiles
-    """At `PERCENTILES`: the smallest time that so many per cent did not exceed."""
+    """For each of `PERCENTILES`: the smallest time that this share did not exceed."""
 
     @staticmethod
     def of(took_ns: Ints) -> Spread:
-        """Of at least one time."""
+        """The distribution of at least one time."""
         rising = np.sort(took_ns)
         places = [max(-(-len(rising) * p // 100), 1) - 1 for p in PERCENTILES]
         stddev = float(rising.std(ddof=1)) if len(rising) > 1 else 0.0
@@ -53,27 +53,27 @@ class Spread:
 
 @dataclass(frozen=True)
 class Stages:
-    """Of the requests of one operation."""
+    """The stages of the requests of one operation."""
 
     requests: AtLeastOne
-    """That were looked at: one in `one_in`."""
+    """The number of sampled requests: one in `one_in`."""
     one_in: AtLeastOne
     queue: Spread
-    """From when the scheduler got it to when the disk did; 0 without a scheduler."""
+    """From its arrival at the scheduler to its dispatch; 0 without a scheduler."""
     disk: Spread
-    """From there to its end."""
+    """From dispatch to completion."""
 
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """Of each request of one operation, ns."""
+    """The times of each request of one operation, ns."""
 
     queue_ns: Ints
     disk_ns: Ints
 
 
 def times(result: Result) -> dict[str, Times]:
-    """By operation, in the order of `OPERATIONS`; those that were not seen are left out."""
+    """By operation, in the order of `OPERATIONS`, without operations that did not occur."""
     trace = result.overview
     found = {}
     for number, name in enumerate(OPERATIONS):
@@ -85,7 +85,7 @@ def times(result: Result) -> dict[str, Times]:
 
 
 def stages(result: Result) -> dict[str, Stages]:
-    """The same, summed up."""
+    """The same as summaries."""
     one_in = result.overview.stride
     return {
         name: Stages(len(of.disk_ns), one_in, Spread.of(of.queue_ns), Spread.of(of.disk_ns))
@@ -94,7 +94,7 @@ def stages(result: Result) -> dict[str, Stages]:
 
 
 def middle(several: Sequence[Stages]) -> Stages:
-    """Medians of each figure over runs; of the requests their number in all."""
+    """Medians of each figure over runs; for requests, their total number."""
 
     def median(values: Sequence[float]) -> float:
         return float(np.median(values))

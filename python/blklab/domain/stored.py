@@ -1,4 +1,4 @@
-"""Numbers and times of stored comparisons, as a person writes them."""
+"""Numbers and times of stored comparisons, as the user writes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AGO = re.compile(r"(\d{1,5})([mhdw])", re.ASCII)
 
 
 def number(text: str) -> int:
-    """``12``. InputError if it is no such number."""
+    """``12``. InputError for anything else."""
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))):
         raise InputError(f"'{text}': not the number of a comparison; see: blklab results")
     found = int(text)
@@ -37,13 +37,14 @@ def since(text: str) -> str:
             then = datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise InputError(
-            f"--since: '{text}' is no time; expected 2026-11-22, '2026-11-22 10:00' or 30m, 12h, 7d"
+            f"--since: '{text}' is not a time; "
+            "expected 2026-11-22, '2026-11-22 10:00' or 30m, 12h, 7d"
         ) from error
     return then.isoformat(timespec="milliseconds")
 
 
 def local(kept: str) -> str:
-    """A kept time by this machine's clock, to the minute."""
+    """A stored time by this machine's clock, to the minute."""
     try:
         return f"{datetime.fromisoformat(kept).astimezone():%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError):

@@ -1,7 +1,7 @@
 """The scalars of a run: the same types from every rig, and no other fields.
 
-`crates/blklab-core/src/result.rs` says what they mean, and has the same names. The core hands them
-over as objects, a guest as JSON.
+`crates/blklab-core/src/result.rs` explains them, under the same names. The core returns them as
+objects, a guest writes them as JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Meta
 from blklab import _core
 
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-"""What fits into a column."""
+"""The range of a column."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class DiskCounters:
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Each field is there, and no other."""
+    """Exactly these fields are required."""
 
 
 class DirectionSummary(_Strict, frozen=True):
@@ -117,10 +117,10 @@ class RunSummary(_Strict, frozen=True):
     decisions_left_out: Count | None
 
 
-# Made once, here: what msgspec knows of a type is built at its first use, and two threads that do
-# so at the same time crash (msgspec 0.22). `from_core` uses what is built here, too.
+# Made once, here: msgspec builds its data of a type at the first use, and crashes if two threads do
+# so at the same time (msgspec 0.22). `from_core` uses the same data.
 DECODER: msgspec.json.Decoder[RunSummary] = msgspec.json.Decoder(RunSummary)
-"""Of a document. msgspec.ValidationError if it is none."""
+"""Of a rig's document. msgspec.ValidationError if it is not valid."""
 
 
 def from_core(summary: _core.RunSummary) -> RunSummary:

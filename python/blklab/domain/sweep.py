@@ -1,7 +1,7 @@
 """One workload at several sizes: ``name:number=4..256`` is 4, 8, 16 and so on up to 256.
 
-For fio's options and the parameters of programs alike. What is written is replaced before anything
-reads it, so that each size is a load of its own, with a name that says which.
+For fio's options and the parameters of programs. The range is expanded before the text is parsed,
+so that each size is a separate workload with the size in its name.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class Sweep:
     """Workloads that differ in one number."""
 
     load: str
-    """What is the same in all of them."""
+    """The common part of their names."""
     parameter: str
-    """What that number is."""
+    """The option or parameter."""
     members: tuple[tuple[int, str], ...]
     """The number and the name of each workload, the smallest first."""
 
 
 def expanded(spec: str) -> list[str]:
-    """Each load that `spec` stands for, itself if it has no range. InputError if there are two
-    ranges in it, or one that does not go up."""
+    """The workloads of `spec`; only itself without a range. InputError for two ranges, or for one
+    that does not rise."""
     ranges = list(_RANGE.finditer(spec))
     if not ranges:
         return [spec]
@@ -50,13 +50,14 @@ def expanded(spec: str) -> list[str]:
 
 
 def taken_apart(spec: str) -> tuple[str, str]:
-    """A load's name or path, and what is to be changed of it; empty if nothing."""
+    """A workload's name or path, and its changes; empty without changes."""
     found = _SPEC.fullmatch(spec)
     return (found[1], found[2]) if found else (spec, "")
 
 
 def sweeps(names: Sequence[str]) -> list[Sweep]:
-    """Those among loads of these names; a load may be in several, at two sizes at least."""
+    """The sweeps among workloads of these names; a workload may be in several, and each has at
+    least two sizes."""
     groups: dict[tuple[str, str], dict[int, str]] = {}
     for name in names:
         load, changes = taken_apart(name)
@@ -76,7 +77,7 @@ def sweeps(names: Sequence[str]) -> list[Sweep]:
 
 
 def _doubled(low: int, high: int) -> list[int]:
-    """Up to `high`, which is the last whatever comes before."""
+    """Doubling values up to `high`, which is always the last."""
     numbers = []
     while low < high:
         numbers.append(low)

@@ -22,23 +22,23 @@ class Table(ABC):
         """The columns by name."""
 
     def to_arrow(self) -> Any:
-        """A ``pyarrow.Table``. ImportError says which extra is missing."""
+        """A ``pyarrow.Table``. ImportError names the missing extra."""
         arrow = load_extra("pyarrow", "arrow")
         return arrow.table(dict(self.columns()))
 
     def to_pandas(self) -> pd.DataFrame:
-        """A ``pandas.DataFrame``. ImportError says which extra is missing."""
+        """A ``pandas.DataFrame``. ImportError names the missing extra."""
         frame: pd.DataFrame = load_extra("pandas", "pandas").DataFrame(dict(self.columns()))
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """A ``polars.DataFrame``. ImportError says which extra is missing."""
+        """A ``polars.DataFrame``. ImportError names the missing extra."""
         frame: pl.DataFrame = load_extra("polars", "polars").DataFrame(dict(self.columns()))
         return frame
 
 
 def load_extra(module: str, extra: str) -> Any:
-    """A library that not everybody needs. ImportError says which extra has it."""
+    """An optional library. ImportError names the extra that installs it."""
     try:
         return import_module(module)
     except ImportError as error:

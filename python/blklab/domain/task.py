@@ -1,14 +1,14 @@
 """A run as plain data, which a process elsewhere can carry out.
 
-Bytes hold all of it: the texts of the job file and of the disk, the scheduler, the seed, the host,
-the window, the rig with its options, and what is wanted of the result. Its content hash is the same
-in every process and on every machine; any other input has another hash. A file's path is no input:
-it is only for messages.
+Its bytes hold everything: the texts of the job file and of the disk, the scheduler, the seed, the
+host, the window, the rig with its options, and the wanted part of the result. Its content hash is
+the same in every process and on every machine, and any other input has another hash. A file's path
+is not an input: it is only for messages.
 
-What no text holds is the state of the machine that runs it. A job file may name variables and
-include files; `from_bytes` refuses one that comes to something else there. A kernel is named by its
-key, the hash of all that it was built of, and has to be in the cache there. The live rig's disk,
-its contents and its settings are that machine's.
+The bytes do not hold the state of the machine that runs it. A job file may name variables and
+include files; `from_bytes` refuses one that expands differently there. A kernel is named by its
+key, the hash of all its inputs, and must be in the cache there. The live rig's disk, its contents
+and its settings belong to that machine.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ Wanted = Literal["figures", "result"]
 
 @dataclass(frozen=True)
 class Task:
-    """An experiment on a rig, and what is wanted of its result."""
+    """An experiment on a rig, and the wanted part of its result."""
 
     rig: RigSpec
     """Kernels are named by their keys."""
     experiment: Experiment
     wanted: Wanted = "figures"
-    """``figures``: what a comparison keeps (`blklab.execute.KeptRun`); ``result``: a whole
-    `blklab.domain.result.Result`."""
+    """``figures``: the part that a comparison stores (`blklab.execute.KeptRun`); ``result``: a
+    whole `blklab.domain.result.Result`."""
     repeat: int = 0
-    """In the comparison: of its first repeat more is kept."""
+    """The repeat in the comparison: more is stored for the first."""
 
     @property
     def content_hash(self) -> str:
         """SHA-256 of all inputs, in hexadecimal. InputError if the job file is wrong."""
         document = _document(self)
         for entry in (document["experiment"]["job"], document["experiment"]["disk"]["file"]):
-            # Where the text lies is no input.
+            # The path of the text is not an input.
             del entry["path"], entry["in_core"]
         return sha256(_encoded(document)).hexdigest()
 
@@ -59,8 +59,8 @@ class Task:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Task:
-        """What `to_bytes` was given. InputError if it is something else, or if the job file comes
-        to something else on this machine."""
+        """The task that `to_bytes` was given. InputError for other bytes, or if the job file
+        expands differently on this machine."""
         try:
             document = json.loads(content)
             outside = document.pop("outside")
@@ -69,26 +69,26 @@ class Task:
             raise InputError(f"not a task of blklab's: {error}") from error
         if outside != _outside(task.experiment.job):
             raise InputError(
-                f"{task.experiment.job.name}: the job file comes to something else on this "
+                f"{task.experiment.job.name}: the job file expands differently on this "
                 "machine; its variables or the files that it includes differ"
             )
         return task
 
 
 def said(job: Entry) -> str:
-    """A hash of what a job file says, with its variables and includes put in; of a program of its
-    parameters. InputError if it is wrong."""
+    """A hash of a job file's contents, with its variables and includes expanded; for a program, of
+    its parameters. InputError if it is wrong."""
     found: Mapping[str, object] = (
         dict(programs.chosen(job).values)
         if programs.is_program(job)
-        # What the rig refuses does not come to be kept.
+        # A refused job is never stored.
         else core.job_document(core.describe_job(job, ignore_unsupported=True))
     )
     return sha256(plain.encode(_without_paths(found))).hexdigest()
 
 
 def _outside(job: Entry) -> str:
-    """`said` of a job file that may name what is outside of its text; else empty."""
+    """The hash of a job file that may refer to anything outside its text; else empty."""
     is_open = "${" in job.text or "include" in job.text
     return said(job) if is_open and not programs.is_program(job) else ""
 
@@ -98,12 +98,12 @@ def _document(task: Task) -> dict[str, Any]:
 
 
 def _encoded(document: Mapping[str, Any]) -> bytes:
-    """The same bytes for the same content: sorted, ASCII, also of names that are not UTF-8."""
+    """The same bytes for the same content: sorted, ASCII, also for names that are not UTF-8."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), default=str).encode()
 
 
 def _without_paths(value: Any) -> Any:
-    """Without the places where files lie, which differ between machines."""
+    """Without the paths of files, which differ between machines."""
     if isinstance(value, Mapping):
         return {key: _without_paths(inner) for key, inner in value.items() if key != "path"}
     if isinstance(value, list):

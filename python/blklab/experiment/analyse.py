@@ -12,10 +12,19 @@ from blklab.domain.histogram import Histogram
 from blklab.domain.latencies import OPERATION_TEXT, PERCENTILES, RANKED_BY, Latency
 from blklab.domain.measurement import Measurement
 from blklab.domain.stages import OPERATIONS, Stages, middle
+from blklab.experiment.hinges import Hinge, hinges
 from blklab.experiment.samples import needed, resolution, too_few
-from blklab.experiment.statistics import Answer, Interval, Unranked, decide, median_interval, spread
+from blklab.experiment.statistics import (
+    Answer,
+    Interval,
+    Unranked,
+    Verdict,
+    decide,
+    median_interval,
+    spread,
+)
 
-# Latencies that a process waits for: of reads, else of fsync, else of writes.
+# Latencies for which a process waits: of reads, else of fsync, else of writes.
 _WAITED_FOR = ("read", "sync", "write", "trim", "operation")
 
 NOT_MEASURED = Unranked("not measured: no run, or no I/O with a latency to compare", "not measured")
@@ -29,16 +38,16 @@ Runs: TypeAlias = Mapping[str, Sequence[Measurement]]
 
 @dataclass(frozen=True)
 class _Scores:
-    """Of each scheduler's runs, a figure of which more is better."""
+    """A figure of each scheduler's runs, where more is better."""
 
     of: Mapping[str, Sequence[float]]
     resolution: float
-    """What one I/O more or less changes, as a ratio."""
+    """The ratio caused by one I/O more or less."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One scheduler on one disk under one load: medians over the repeats."""
+    """One scheduler on one disk under one workload: medians over the repeats."""
 
     scheduler: str
     rate: Interval
@@ -49,26 +58,26 @@ class Row:
     percentiles_ns: tuple[float, ...]
     """At `PERCENTILES`."""
     samples: int
-    """Latencies in the run that has the fewest, by which `samples` of this package tells which of
-    its percentiles are known."""
+    """The smallest number of latencies in a run, by which `samples` of this package decides which
+    percentiles are known."""
     p99: Interval
     spread: float
-    """Of `rate` over the repeats: largest over smallest, less one."""
+    """The spread of `rate` over the repeats: largest over smallest, less one."""
     histogram: Histogram
-    """Of all repeats together."""
+    """The histogram of all repeats together."""
     stages: Mapping[str, Stages] = field(default_factory=dict)
-    """By operation that every run has seen; empty where requests were not followed."""
+    """By operation that occurs in every run; empty if requests were not traced."""
     followed: Mapping[str, int] = field(default_factory=dict)
-    """By the same, how many requests the run has of which the fewest were looked at."""
+    """By operation, the smallest number of sampled requests in a run."""
 
     @property
     def ranked_ns(self) -> float:
-        """The percentile `RANKED_BY`; NaN if a run has too few samples to know it."""
+        """The percentile `RANKED_BY`; NaN if a run has too few samples for it."""
         known = self.samples >= needed(RANKED_BY)
         return self.percentiles_ns[PERCENTILES.index(RANKED_BY)] if known else math.nan
 
     def has_few(self, *, requests: bool) -> bool:
-        """Whether a percentile that is shown, also of its `requests`, is of too few samples."""
+        """Whether a displayed percentile, also of its `requests`, has too few samples."""
         counts = [self.samples] if self.histogram.total else []
         counts += self.followed.values() if requests else ()
         return any(count < needed(max(PERCENTILES)) for count in counts)
@@ -76,24 +85,28 @@ class Row:
 
 @dataclass(frozen=True)
 class Cell:
-    """One disk under one load."""
+    """One disk under one workload."""
 
     disk: str
     workload: str
     operation: str
-    """Whose latency is shown and compared."""
+    """The operation with the displayed and compared latency."""
     rows: tuple[Row, ...]
-    """Best first, by the objective asked for."""
+    """Best first, by the chosen objective."""
     verdicts: Mapping[str, Answer]
     """By objective."""
     interval_coverage: float
-    """What the intervals of the rows cover."""
+    """The coverage of the rows' intervals."""
     unit: str = MB_S
-    """Of the rows' `rate`."""
+    """For the rows' `rate`."""
     higher_is_better: bool = True
-    """Of the rows' `rate`."""
+    """For the rows' `rate`."""
     is_program: bool = False
-    """Whether the rates are figures of a program that is not fio."""
+    """Whether the rates are figures of a program other than fio."""
+    hinges: tuple[Hinge, ...] = ()
+    """The parameters of the disk that decide the verdict by the chosen objective."""
+    disks: int = 0
+    """The number of drawn disks; 0 if the disk was always the same."""
 
 
 @dataclass(frozen=True)
@@ -103,17 +116,18 @@ class Analysis:
     objective: str
     cells: tuple[Cell, ...]
     recommendations: Mapping[str, Mapping[str, Answer]]
-    """By disk and objective, over all loads: the geometric mean of their ratios."""
+    """By disk and objective, over all workloads: the geometric mean of their ratios."""
     notes: tuple[str, ...] = ()
-    """What was not as it was asked for, a line each, with the scheduler in front."""
+    """Differences from the requested settings, a line each, with the scheduler in front."""
 
 
 def analyse(
     measurements: Sequence[Measurement], objective: str, *, anytime: bool = False
 ) -> Analysis:
-    """Group by disk and load, compare, decide; in the order of the measurements. `anytime` if the
-    number of repeats depended on what they measured."""
-    cells = []
+    """Group by disk and workload, compare, decide; in the order of the measurements. `anytime` if
+    the number of repeats depended on the measurements."""
+    cells: list[Cell] = []
+    comparisons = len({(m.disk, m.workload) for m in measurements})
     recommendations: dict[str, dict[str, Answer]] = {}
     for disk in dict.fromkeys(m.disk for m in measurements):
         per_load: dict[str, tuple[Runs, str]] = {}
@@ -121,16 +135,20 @@ def analyse(
             runs = _by_scheduler(measurements, disk, workload)
             operation = waited_for(runs)
             per_load[workload] = (runs, operation)
-            cells.append(_cell(disk, workload, operation, runs, objective, anytime))
+            cells.append(_cell(disk, workload, operation, runs, objective, anytime, comparisons))
         recommendations[disk] = {
-            name: _decide({load: _scores(*of, name) for load, of in per_load.items()}, anytime)
+            name: _decide(
+                {load: _scores(*of, name) for load, of in per_load.items()},
+                anytime,
+                any(drawn_of(runs) for runs, _ in per_load.values()),
+            )
             for name in OBJECTIVES
         }
     return Analysis(objective, tuple(cells), recommendations, _notes(measurements))
 
 
 def _notes(measurements: Sequence[Measurement]) -> tuple[str, ...]:
-    """Each once, with the schedulers whose runs it is about."""
+    """Each note once, with the schedulers of its runs."""
     about: dict[str, dict[str, None]] = {}
     for measured in measurements:
         for note in measured.notes:
@@ -146,8 +164,14 @@ def _by_scheduler(measurements: Sequence[Measurement], disk: str, workload: str)
     return runs
 
 
+def drawn_of(runs: Runs) -> list[dict[str, float]]:
+    """The drawn values of the disk, by repeat; empty if the disk was always the same."""
+    drawn = [measurement.drawn for measurement in next(iter(runs.values()), ())]
+    return drawn if any(drawn) else []
+
+
 def waited_for(runs: Runs) -> str:
-    """The first kind of operation that every run has seen; empty if there is none."""
+    """The first kind of operation that occurs in every run; empty if there is none."""
     everything = [measurement for several in runs.values() for measurement in several]
     for name in _WAITED_FOR:
         if all(name in measurement.latencies for measurement in everything):
@@ -156,7 +180,7 @@ def waited_for(runs: Runs) -> str:
 
 
 def _scores(runs: Runs, operation: str, objective: str) -> _Scores | Unranked:
-    """By what schedulers are ranked; why they are not."""
+    """The figures that rank schedulers, or the reason if there are none."""
 
     def score(measurement: Measurement) -> float:
         figure = measurement.figure
@@ -168,10 +192,10 @@ def _scores(runs: Runs, operation: str, objective: str) -> _Scores | Unranked:
         p99_ns = measurement.latencies[operation].percentiles_ns[PERCENTILES.index(RANKED_BY)]
         # A latency of zero is one below the clock's nanosecond.
         quick = 1.0 / max(p99_ns, 1)
-        # Root by root: the product may be smaller than a number can be.
+        # Root by root: the product may be too small for a float.
         return quick if objective == "latency" else math.sqrt(rate) * math.sqrt(quick)
 
-    # Of a program that does not tell how long its operations took, both is its figure.
+    # For a program without latencies, both is its figure.
     if not operation and objective == "both":
         objective = "throughput"
     if not operation and (objective == "latency" or not _are_programs(runs)):
@@ -186,15 +210,15 @@ def _scores(runs: Runs, operation: str, objective: str) -> _Scores | Unranked:
 
 
 def _too_few(runs: Runs, operation: str) -> str:
-    """Why nothing is ranked by the percentile of the run that has the fewest latencies; empty if
-    it has enough."""
+    """The reason if the run with the fewest latencies has too few to rank by the percentile; else
+    empty."""
     every = [m.latencies[operation].ios for several in runs.values() for m in several]
     return too_few(RANKED_BY, min(every), OPERATION_TEXT[operation])
 
 
 def rate_resolution(run: Measurement) -> float:
-    """By what factor one I/O more or less changes its throughput; of a program's figure one
-    operation, if it tells of them and counts them."""
+    """The factor by which one I/O more or less changes its throughput; for a program's figure one
+    operation, if the program reports and counts them."""
     figure, latencies = run.figure, run.latencies
     if figure is not None:
         operations = latencies.get("operation")
@@ -203,7 +227,7 @@ def rate_resolution(run: Measurement) -> float:
 
 
 def resolution_of(latencies: Mapping[str, Latency]) -> float:
-    """The same of I/Os with these latencies, by operation."""
+    """The same for I/Os with these latencies, by operation."""
     ios = sum(latencies[name].ios for name in ("read", "write", "trim") if name in latencies)
     return resolution(ios) if ios else 1.0
 
@@ -218,8 +242,8 @@ def _are_programs(runs: Runs) -> bool:
     return all(one.figure is not None for several in runs.values() for one in several)
 
 
-def _decide(per_load: Mapping[str, _Scores | Unranked], anytime: bool) -> Answer:
-    """One verdict over several loads, each of the same weight whatever its size."""
+def _decide(per_load: Mapping[str, _Scores | Unranked], anytime: bool, drawn: bool) -> Answer:
+    """One verdict over several workloads of equal weight."""
     known = [scores for scores in per_load.values() if isinstance(scores, _Scores)]
     for load, scores in per_load.items():
         if isinstance(scores, Unranked):
@@ -232,6 +256,7 @@ def _decide(per_load: Mapping[str, _Scores | Unranked], anytime: bool) -> Answer
         },
         anytime=anytime,
         resolution=_geometric_mean([scores.resolution for scores in known]),
+        drawn=drawn,
     )
 
 
@@ -240,7 +265,13 @@ def _geometric_mean(values: Sequence[float]) -> float:
 
 
 def _cell(
-    disk: str, workload: str, operation: str, runs: Runs, objective: str, anytime: bool
+    disk: str,
+    workload: str,
+    operation: str,
+    runs: Runs,
+    objective: str,
+    anytime: bool,
+    comparisons: int,
 ) -> Cell:
     rows = [_row(name, several, operation) for name, several in runs.items()]
     scores = _scores(runs, operation, objective)
@@ -248,8 +279,10 @@ def _cell(
         centre = {name: sum(map(math.log, several)) for name, several in scores.of.items()}
         rows.sort(key=lambda row: -centre[row.scheduler])
     _, coverage = median_interval([m.bytes_per_s for m in next(iter(runs.values()))])
+    drawn = drawn_of(runs)
     verdicts = {
-        name: _decide({workload: _scores(runs, operation, name)}, anytime) for name in OBJECTIVES
+        name: _decide({workload: _scores(runs, operation, name)}, anytime, bool(drawn))
+        for name in OBJECTIVES
     }
     figure = next(iter(runs.values()))[0].figure
     return Cell(
@@ -262,6 +295,25 @@ def _cell(
         MB_S if figure is None else figure.unit,
         figure is None or figure.higher_is_better,
         figure is not None,
+        _hinges(scores, verdicts[objective], drawn, comparisons),
+        len(drawn),
+    )
+
+
+def _hinges(
+    scores: _Scores | Unranked,
+    verdict: Answer,
+    drawn: Sequence[Mapping[str, float]],
+    comparisons: int,
+) -> tuple[Hinge, ...]:
+    """The parameters that the ratio of the best scheduler to the second best depends on."""
+    if not isinstance(scores, _Scores) or not isinstance(verdict, Verdict):
+        return ()
+    if not drawn or not verdict.behind:
+        return ()
+    other = min(verdict.behind, key=lambda name: verdict.behind[name].estimate)
+    return hinges(
+        (verdict.best, scores.of[verdict.best]), (other, scores.of[other]), drawn, comparisons
     )
 
 

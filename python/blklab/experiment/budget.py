@@ -1,8 +1,8 @@
 """Repeat until the answer is known, or until the time is spent.
 
-After each repeat of everything it is looked whether every disk and load has its answer. The
-intervals by which that is judged, then and at the end, hold at all numbers of repeats together
-(`blklab.experiment.statistics`), so looking often makes no false winner.
+After each repeat of everything, the comparison checks whether every disk and workload has its
+answer. The intervals for this check and for the end hold at all numbers of repeats together
+(`blklab.experiment.statistics`), so frequent checks produce no false winner.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from blklab.domain.events import Keeper
 
 _REPEATS_MAX = 1000
-"""However large the budget is."""
+"""The maximum, whatever the budget."""
 _LONGEST_S = 365 * 86400.0
 _TYPICAL = 10
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-# By how much runs of the same differ: quiet flash or a quiet hard disk, and busier ones.
+# Typical differences between equal runs: quiet flash or a quiet hard disk, and busier ones.
 _SPREADS = (0.02, 0.10)
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """How it came to its end."""
+    """The end of a comparison with a budget."""
 
     budget_s: float
     repeats: int
@@ -50,7 +50,7 @@ class Stopped:
 
 
 def seconds(text: str) -> float:
-    """``90s``, ``10m``, ``2h``, ``1d`` or a number of seconds. InputError if it is none of it."""
+    """``90s``, ``10m``, ``2h``, ``1d`` or a number of seconds. InputError for anything else."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS_S else (text, "s")
     try:
         value = float(number) * _UNITS_S[unit]
@@ -58,13 +58,13 @@ def seconds(text: str) -> float:
         value = 0.0
     if not 0 < value <= _LONGEST_S:
         raise InputError(
-            f"--budget: expected a time as 90s, 10m or 2h, at most 365d, found '{text}'"
+            f"--budget: expected a time such as 90s, 10m or 2h, at most 365d, found '{text}'"
         )
     return value
 
 
 def blocks(setup: Setup) -> list[list[Planned]]:
-    """All repeats that there can be, each with its runs in their order."""
+    """All possible repeats, each with its runs in their order."""
     most = min(_REPEATS_MAX, RUNS_MAX // replace(setup, repeats=1).runs)
     runs = plan(replace(setup, repeats=most))
     return [list(block) for _, block in groupby(runs, key=lambda planned: planned.repeat)]
@@ -81,12 +81,12 @@ def execute_within(
     described: SetupData,
     clock: Callable[[], float] = time.monotonic,
 ) -> results_file.Results:
-    """Repeat after repeat, until every disk and load has its answer by `objective`, or there is
-    no time for another one as long as the longest was. At least one; `keeper` keeps each run, and
-    `described` with as many repeats as there are."""
+    """Run repeat after repeat, until every disk and workload has its answer by `objective`, or
+    until the time left is shorter than the longest repeat. At least one; `keeper` stores each run,
+    and `described` with the final number of repeats."""
     measured: list[Measurement] = []
     start_s, longest_s, count = clock(), 0.0, 0
-    why = f"{len(repeats)} repeats are the most there are"
+    why = f"{len(repeats)} repeats are the maximum"
     for block in repeats:
         begun_s = clock()
         keeper.revise({**described, "repeats": count + 1}, (count + 1) * len(block))
@@ -106,7 +106,8 @@ def execute_within(
 
 
 def outlook(repeats: int | None, schedulers: int, *, anytime: bool) -> str:
-    """What difference will show, in words: of so many repeats, None if that is not known yet."""
+    """The detectable differences, in words, for this many repeats; None if the number is not known
+    yet."""
     count = repeats or _TYPICAL
     seen = [(visible(count, spread, schedulers, anytime=anytime), spread) for spread in _SPREADS]
     if any(math.isinf(ratio) for ratio, _ in seen):
@@ -116,7 +117,7 @@ def outlook(repeats: int | None, schedulers: int, *, anytime: bool) -> str:
 
 
 def to_json(stopped: Stopped) -> StoppingData:
-    """As the set-up of results keeps it; ``text`` for a person."""
+    """The form in the set-up of results; ``text`` is for display."""
     text = (
         f"{stopped.why} after {stopped.repeats} repeat{'s' * (stopped.repeats != 1)}; "
         f"the budget was {duration_text(stopped.budget_s * 1e9)}"
@@ -130,16 +131,16 @@ def to_json(stopped: Stopped) -> StoppingData:
 
 
 def _why_enough(measured: list[Measurement], objective: str) -> str:
-    """Why more repeats would tell no more of any disk and load; empty if they would."""
+    """The reason why more repeats would change no answer; empty if they could."""
     verdicts = [c.verdicts[objective] for c in analyse(measured, objective, anytime=True).cells]
     if not all(verdict.is_settled for verdict in verdicts):
         return ""
     ranked = all(isinstance(verdict, Verdict) for verdict in verdicts)
-    return "the answer is known" if ranked else "more repeats would tell no more"
+    return "the answer is known" if ranked else "more repeats would not change the answer"
 
 
 def _order(block: list[Planned]) -> Callable[[Measurement], tuple[int, ...]]:
-    """As people expect it: by disk, load, scheduler, then repeat."""
+    """The usual order: by disk, workload, scheduler, then repeat."""
     places = {
         (one.disk.label, one.workload.name, one.scheduler.label): one.place[:3] for one in block
     }

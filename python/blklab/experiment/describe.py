@@ -24,7 +24,7 @@ def describe(setup: Setup, place: Rig) -> SetupData:
     for job in setup.workloads:
         check_workload(place.name, job)
     known = {info.name: info for info in core.schedulers()}
-    return {
+    told: SetupData = {
         "rig": place.name,
         "rig_setup": place.describe(),
         "seed": setup.seed,
@@ -69,6 +69,9 @@ def describe(setup: Setup, place: Rig) -> SetupData:
             for pair in setup.left_out
         ],
     }
+    if setup.vary_disk:
+        told["drawn_disks"] = True
+    return told
 
 
 def _scheduler(
@@ -83,7 +86,7 @@ def _scheduler(
     rows = [*(info.tunables if info else []), *core.environment()["queue"]]
     about = {row.name: (row.unit, row.help) for row in rows}
     about |= {name: ("", _ONLY_THERE) for name in checked.changed if name not in about}
-    # Only where it is not the rig's: see `KernelRig.check_scheduler`.
+    # Only if it differs from the rig's: see `KernelRig.check_scheduler`.
     kernel = checked.kernel
     return {
         "label": label,

@@ -1,14 +1,14 @@
-"""Was the disk shared as it was to be?
+"""How fairly the processes shared the disk.
 
-The measure is the ideal fluid server of fair queueing: at every moment, each of those who want
-the disk gets a part of its throughput that is proportional to his weight (Parekh and Gallager,
-"A generalized processor sharing approach to flow control", 1993). What somebody has got less
-than that so far is his *lag*; the largest one of a run bounds how long anybody is kept waiting
-unduly. Jain's index tells how even the service per weight is in the end: 1 for perfectly even,
-1/n if one of n gets all (Jain, Chiu and Hawe, 1984).
+The reference is the ideal fluid server of fair queueing: at every moment, each process that wants
+the disk gets a part of its throughput that is proportional to its weight (Parekh and Gallager, "A
+generalized processor sharing approach to flow control", 1993). A process's *lag* is the ideal
+service minus its actual service so far; the largest lag of a run bounds the undue waiting of any
+process. Jain's index measures how even the service per weight is at the end: 1 for perfectly even,
+1/n if one of n processes gets everything (Jain, Chiu and Hawe, 1984).
 
-Both hold from the start of the last job to the end of the first: only then do all want the
-disk all the time.
+Both cover the time from the start of the last job to the end of the first: only then do all
+processes want the disk all the time.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from blklab.domain.job_figures import Service
 
 @dataclass(frozen=True)
 class Fairness:
-    """How the disk was shared while all wanted it."""
+    """How the processes shared the disk while all of them wanted it."""
 
     jain: float
     """Jain's index of the bytes per weight."""
     lag_bytes: float
-    """The largest that anybody was behind his ideal share."""
+    """The largest lag of any process, in bytes."""
     ends_apart: float
-    """How many times longer the last process took than the first."""
+    """The time of the last process divided by that of the first."""
 
 
 def fairness(served: Service, weights: Mapping[str, float]) -> Fairness | None:
-    """`weights` are of jobs, by name, 1 unless told; each clone of a job has its weight. None if
-    there was no time at which all of them wanted the disk and one of them got it."""
+    """`weights` are those of jobs, by name, 1 by default; each clone of a job has its weight. None
+    if there was no time at which all of them wanted the disk and one of them got it."""
     weight = np.array([weights.get(name, 1.0) for name in served.names])
     process, end_ns = np.array(served.process), np.array(served.end_ns)
     count = len(weight)
@@ -50,7 +50,8 @@ def fairness(served: Service, weights: Mapping[str, float]) -> Fairness | None:
     if not len(all_want):
         return None
     shared = got[all_want] - (got[before[-1]] if len(before) else 0)
-    # Whoever is not served falls behind until the turn ends, so that ends of turns are enough.
+    # A process that is not served falls behind until the turn ends, so the ends of turns are
+    # enough.
     ideal = shared.sum(axis=1, keepdims=True) * (weight / weight.sum())
     if not shared[-1].any():
         return None

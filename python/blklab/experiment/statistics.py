@@ -4,45 +4,44 @@ The unit of comparison is the run, never the I/O: I/Os of one run share its seed
 cache and its head position, and are not independent.
 
 Runs are paired: every scheduler meets the same seeds, so the ratio A/B of one seed is
-free of what the seed did to both. The logarithms of these ratios are compared with zero.
+free of the seed's effect on both. The logarithms of these ratios are compared with zero.
 
 *Few runs* (fewer than `BOOTSTRAP_FROM`): Student's t on the log ratios; the estimate is
 the geometric mean ratio. A bootstrap cannot reach beyond the smallest and the largest
 ratio seen, so with five runs it covers the true median with at most 1 - 2/2^5 = 93.75 %
-whatever level is asked for, and the stricter levels that several comparisons need are out
-of its reach; an exact sign-flip test of five pairs cannot go below p = 2/2^5 either.
-Ratios of run totals are close to lognormal, as totals over thousands of I/Os are, and t is
-robust to what is left (Georges, Buytaert and Eeckhout, "Statistically rigorous Java
-performance evaluation", OOPSLA 2007; Kalibera and Jones, "Rigorous benchmarking in
-reasonable time", ISMM 2013).
+whatever the requested level, and it cannot reach the stricter levels that several comparisons need;
+an exact sign-flip test of five pairs cannot go below p = 2/2^5 either. Ratios of run totals are
+close to lognormal, as totals over thousands of I/Os are, and t is robust to the remaining deviation
+(Georges, Buytaert and Eeckhout, "Statistically rigorous Java performance evaluation", OOPSLA 2007;
+Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013).
 
 *Many runs*: the median ratio with a percentile bootstrap interval (Efron and Tibshirani,
 "An Introduction to the Bootstrap", 1993, ch. 13), seeded, so that the same measurements
 give the same interval. It assumes nothing about the distribution.
 
 *Independent runs*, of other seeds or at another time: nothing pairs them, and two samples of
-logarithms are compared: Welch's t, whose degrees of freedom are rounded down ("The
-generalization of 'Student's' problem when several different population variances are
-involved", Biometrika 34, 1947), or the bootstrap of both medians.
+logarithms are compared: by Welch's t with degrees of freedom rounded down ("The generalization of
+'Student's' problem when several different population variances are involved", Biometrika 34, 1947),
+or the bootstrap of both medians.
 
 *Best of k*: choosing the best of several and then testing it against the rest finds
-differences by luck, all the more between the best and the worst. Everything said about k
-schedulers (who wins, who is behind) must hold together at 1 - a, whichever turned out
-best, so each interval is taken at 1 - a/(k(k - 1)/2), Bonferroni over all pairs (Miller,
-"Simultaneous Statistical Inference", 1981, ch. 2). Every disk and workload is a question
-of its own and is not corrected for the others.
+differences by luck, all the more between the best and the worst. All statements about k schedulers
+(the winner, those behind) must hold together at 1 - a, whichever scheduler is best, so each
+interval is taken at 1 - a/(k(k - 1)/2), Bonferroni over all pairs (Miller, "Simultaneous
+Statistical Inference", 1981, ch. 2). Every disk and workload is a separate question, without
+correction for the others.
 
-*Stopping early*: looking after each repeat whether it is decided, with an interval made for
-one look, names a false winner sooner or later. Where a comparison stops by what it has seen, its
-intervals hold at all numbers of runs at once: a confidence sequence. It is the t test with a
-normal prior on the effect in standard deviations (`ANYTIME_SCALE`), whose Bayes factor under no
-difference is a martingale for the scale-free data, so that it exceeds 1/a at any time with a
-chance of at most a (Ville's inequality; Lai, "On confidence sequences", Annals of Statistics 4,
-1976; Perez-Ortiz et al., "E-statistics, group invariance and anytime-valid testing", Annals of
-Statistics 52, 2024). The price is an interval half as wide again or more.
+*Stopping early*: a check after each repeat, with an interval made for a single check, names a false
+winner sooner or later. If a comparison stops depending on its measurements, its intervals hold at
+all numbers of runs at once: a confidence sequence. It is the t test with a normal prior on the
+effect in standard deviations (`ANYTIME_SCALE`). Without a difference, its Bayes factor is a
+martingale for the scale-free data, so that it exceeds 1/a at any time with a probability of at most
+a (Ville's inequality; Lai, "On confidence sequences", Annals of Statistics 4, 1976; Perez-Ortiz et
+al., "E-statistics, group invariance and anytime-valid testing", Annals of Statistics 52, 2024). The
+price is an interval half as wide again or more.
 
-*What matters*: a difference is named only if its interval excludes a tie, its estimate is at
-least `MATTERS`, and more than what the figures themselves are counted in (`samples`, beside this).
+*Relevance*: a difference is named only if its interval excludes a tie, and its estimate is at least
+`MATTERS` and larger than the resolution of the figures (module `samples`).
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -63,24 +62,29 @@ MATTERS = 1.02
 """A ratio below this is too small to change a scheduler for: an update of the drive's
 firmware or another partition of the same disk moves more."""
 BOOTSTRAP_FROM = 12
-"""Pairs from which the bootstrap's coverage is as claimed also at the stricter levels of
-several comparisons; `tests/test_statistics.py` measures it."""
+"""The number of pairs from which the bootstrap has its nominal coverage, also at the stricter
+levels of several comparisons; `tests/test_statistics.py` measures it."""
 ANYTIME_SCALE = 2.0
 """How many standard deviations of the log ratio a difference between schedulers is expected to
 be, by order of magnitude. Any value is valid; a larger one decides large differences sooner, in
 three repeats and more, and small ones later."""
 _RESAMPLES = 4000
+_DISKS_AHEAD = 0.05
+"""The largest share of drawn disks on which a winner may be behind."""
+_DISKS_KNOWN = 5
+"""The least number of drawn disks on which another scheduler is ahead that settles the answer: with
+40 disks and a true share of 5 %, so many occur once in twenty comparisons."""
 _ROUNDING = 1e-9
 _DRAWS_MAX = 1 << 20
-"""Of a bootstrap that are in memory at a time."""
+"""The number of a bootstrap's samples that are in memory at a time."""
 _T_MAX = 1e15
-"""Beyond, the probability cannot be told from 1."""
+"""Beyond it, a float cannot distinguish the probability from 1."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and the ends of its confidence interval: of ratios `low` may be 0 and `high`
-    infinite, which says that nothing is known to that side; the estimate is neither."""
+    """An estimate and the ends of its confidence interval: for ratios `low` may be 0 and `high`
+    infinite, if there is no bound on that side; the estimate is neither."""
 
     estimate: float
     low: float
@@ -88,7 +92,7 @@ class Interval:
 
     @property
     def visible(self) -> float:
-        """The smallest true ratio that would have shown: how wide the interval is, as a factor."""
+        """The minimum detectable ratio: the width of the interval, as a factor."""
         if self.low == 0.0:
             return math.inf
         return max(self.high / self.estimate, self.estimate / self.low)
@@ -96,18 +100,29 @@ class Interval:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Who is best among several, in one objective."""
+    """The best of several schedulers, in one objective."""
 
     best: str
-    """The best estimate; a winner only if nobody else `leads`."""
+    """The best estimate; a winner only if no other scheduler `leads`."""
     leads: tuple[str, ...]
-    """`best` and all that were not shown to be worse by an amount that matters."""
+    """`best` and all schedulers that are not demonstrably worse by a relevant amount."""
     behind: Mapping[str, Interval]
-    """Every other one: how many times better `best` is, with its interval."""
+    """For every other scheduler: how many times better `best` is, with its interval."""
     visible: float
-    """The smallest ratio that would have shown, among those that lead."""
+    """The minimum detectable ratio among those that lead."""
     resolution: float = 1.0
     """The ratio by which figures differ if one I/O more or less is counted."""
+    disks: int = 0
+    """The number of drawn disks; 0 if the disk was always the same."""
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
+    """For each other scheduler, the number of drawn disks on which it is ahead of `best` by an
+    amount that matters."""
+
+    def depends_on_disk(self, name: str) -> bool:
+        """Whether the scheduler is behind `best` on average, but ahead on too many of the drawn
+        disks."""
+        ahead = self.elsewhere.get(name, 0) > _DISKS_AHEAD * self.disks
+        return ahead and is_shown(self.behind[name], self.resolution)
 
     @property
     def winner(self) -> str | None:
@@ -116,25 +131,28 @@ class Verdict:
 
     @property
     def is_settled(self) -> bool:
-        """Of each it is known whether it is behind, or as good as the best for all that matters."""
-        ties = [self.behind[name] for name in self.leads if name != self.best]
-        # No number of repeats shows more than the figures can.
+        """Whether the answer for each scheduler is known: behind, or as good as the best within the
+        relevant difference."""
+        others = [name for name in self.leads if name != self.best]
+        known = [n for n in others if self.depends_on_disk(n) and self.elsewhere[n] >= _DISKS_KNOWN]
+        ties = [self.behind[name] for name in others if name not in known]
+        # More repeats do not improve the resolution of the figures.
         limit = max(MATTERS, self.resolution * (1.0 + _ROUNDING))
         return all(gap.high < limit and gap.low > 1.0 / limit for gap in ties)
 
 
 @dataclass(frozen=True)
 class Unranked:
-    """That nothing can be said about who is best, however often it is repeated."""
+    """No verdict is possible, whatever the number of repeats."""
 
     why: str
-    """For a person."""
+    """The reason as a sentence."""
     short: str
-    """The same for a table."""
+    """The reason in a table."""
     winner: None = None
     """As of a `Verdict`."""
     is_settled: bool = True
-    """The same: more repeats would tell no more."""
+    """Always true: more repeats would not change it."""
 
 
 Answer: TypeAlias = Verdict | Unranked
@@ -158,7 +176,7 @@ def ratio(
     if anytime:
         return _interval(*_anytime(logs, level))
     if np.ptp(logs) == 0.0:
-        # Not a matter of chance: every seed gave this ratio. A single run tells nothing of that.
+        # No chance involved: every seed gave this ratio. A single run cannot show this.
         same = float(logs[0])
         ends = (same, same) if len(logs) > 1 else (-math.inf, math.inf)
         return _interval(same, *ends)
@@ -182,10 +200,19 @@ def independent_ratio(
 
 
 def decide(
-    figures: Mapping[str, Sequence[float]], *, anytime: bool = False, resolution: float = 1.0
+    figures: Mapping[str, Sequence[float]],
+    *,
+    anytime: bool = False,
+    resolution: float = 1.0,
+    drawn: bool = False,
 ) -> Verdict:
-    """The best of several by a figure of which more is better, each run's in order of seeds; see
-    `ratio` for `anytime`. No difference up to `resolution` is one."""
+    """The best of several by a figure where more is better, given for each run in order of seeds;
+    see `ratio` for `anytime`. A difference up to `resolution` counts as none.
+
+    `drawn` if each seed has its own disk: then the interval of the ratio is that of the mean over
+    disks, and the best on average leads alone only if no other scheduler is ahead, by a relevant
+    amount, on more than 5 % of the disks.
+    """
     names = list(figures)
     centre = {name: float(_logs(figures[name]).mean()) for name in names}
     best = max(names, key=lambda name: centre[name])
@@ -195,9 +222,19 @@ def decide(
         for name in names
         if name != best
     }
-    ties = tuple(name for name, gap in behind.items() if not is_shown(gap, resolution))
+    disks = len(figures[best]) if drawn else 0
+    enough = max(MATTERS, resolution)
+    elsewhere = {
+        name: sum(b * enough <= w for b, w in zip(figures[best], figures[name], strict=True))
+        for name in (behind if drawn else ())
+    }
+    ties = tuple(
+        name
+        for name, gap in behind.items()
+        if not is_shown(gap, resolution) or elsewhere.get(name, 0) > _DISKS_AHEAD * disks
+    )
     visible = max((max(behind[name].visible, resolution) for name in ties), default=1.0)
-    return Verdict(best, (best, *ties), behind, visible, resolution)
+    return Verdict(best, (best, *ties), behind, visible, resolution, disks, elsewhere)
 
 
 def turned(gap: Interval) -> Interval:
@@ -206,17 +243,17 @@ def turned(gap: Interval) -> Interval:
 
 
 def is_shown(gap: Interval, resolution: float = 1.0) -> bool:
-    """Whether the one is better by more than chance, by an amount that matters and by more than
-    the figures are counted in."""
-    # A ratio of whole numbers may come out of the logarithms a little larger.
+    """Whether the one is better by more than chance, by a relevant amount and by more than the
+    resolution of the figures."""
+    # Through logarithms, a ratio of whole numbers may become a little larger.
     counted = gap.estimate > resolution * (1.0 + _ROUNDING)
     return gap.low > 1.0 and gap.estimate >= MATTERS and counted
 
 
 def median_interval(values: Sequence[float]) -> tuple[Interval, float]:
     """The median, the narrowest interval of two order statistics that covers the true median
-    with at least 95 %, and what it does cover; below six runs the whole range, which covers
-    less. Exact for every distribution (Conover, "Practical Nonparametric Statistics", 3.2).
+    with at least 95 %, and its actual coverage; below six runs the whole range, which covers less.
+    Exact for every distribution (Conover, "Practical Nonparametric Statistics", 3.2).
     """
     ordered = sorted(values)
     count = len(ordered)
@@ -238,14 +275,14 @@ def median_interval(values: Sequence[float]) -> tuple[Interval, float]:
 
 
 def spread(values: Sequence[float]) -> float:
-    """Largest over smallest, less one: what a single run might have said instead."""
+    """Largest over smallest, less one: the possible error of a single run."""
     return max(values) / min(values) - 1.0 if min(values) > 0 else math.inf
 
 
 def student_quantile(probability: float, degrees: int) -> float:
     """The quantile of Student's t for whole degrees of freedom, by bisection."""
     reach = 1.0
-    # Of one degree and a thousand schedulers it is in the millions.
+    # For one degree of freedom and a thousand schedulers it is in the millions.
     while _student_cdf(reach, degrees) < max(probability, 1 - probability) and reach < _T_MAX:
         reach *= 2.0
     low, high = -reach, reach
@@ -279,8 +316,8 @@ def _t(logs: Floats, level: float) -> tuple[float, float, float]:
 
 
 def anytime_quantile(count: int, level: float) -> float:
-    """What takes the place of Student's quantile in an interval of `count` runs, if those of all
-    counts shall hold together; infinite where so few runs can show nothing."""
+    """Replaces Student's quantile in an interval of `count` runs, if the intervals of all counts
+    must hold together; infinite if there are too few runs."""
     if count < 2:  # noqa: PLR2004
         return math.inf
     degrees, wider = count - 1, 1.0 + count * ANYTIME_SCALE**2
@@ -294,7 +331,7 @@ def anytime_quantile(count: int, level: float) -> float:
 
 
 def visible(count: int, spread_between: float, candidates: int, *, anytime: bool = False) -> float:
-    """The smallest ratio that `count` runs each of `candidates` schedulers will show, if the
+    """The minimum detectable ratio of `count` runs each of `candidates` schedulers, if the
     logarithms of one scheduler's runs have the standard deviation `spread_between`."""
     if count < 2:  # noqa: PLR2004
         return math.inf
@@ -322,8 +359,9 @@ def _logs(values: Sequence[float]) -> Floats:
 
 
 def _interval(middle: float, low: float, high: float) -> Interval:
-    """Of a ratio, from logarithms. An end that is no number any more is 0 or infinite, and the
-    estimate the least or largest number then; rounding puts no end on the wrong side of it."""
+    """The interval of a ratio, from logarithms. An end outside the range of floats is 0 or
+    infinite, an estimate the least or largest float; rounding puts no end on the wrong side of
+    it."""
     estimate = min(max(_exp(middle), sys.float_info.min), sys.float_info.max)
     return Interval(estimate, min(_exp(low), estimate), max(_exp(high), estimate))
 
@@ -342,7 +380,7 @@ def _welch(one: Floats, other: Floats, level: float) -> tuple[float, float, floa
     error = sum(errors)
     if error == 0.0:
         return middle, middle, middle
-    # As shares of the whole, whose squares do not vanish.
+    # As shares of the whole, so that the squares do not underflow.
     weights = (
         (e / error) ** 2 / (len(logs) - 1) for e, logs in zip(errors, (one, other), strict=True)
     )
@@ -365,7 +403,7 @@ def _bootstrap(logs: Floats, level: float) -> tuple[float, float, float]:
 
 
 def _medians(logs: Floats, random: np.random.Generator) -> Floats:
-    """Of `_RESAMPLES` samples with replacement."""
+    """The medians of `_RESAMPLES` samples with replacement."""
     count = len(logs)
     at_once = max(1, _DRAWS_MAX // count)
     return np.concatenate(

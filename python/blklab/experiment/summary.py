@@ -10,11 +10,11 @@ from blklab.domain.stages import PERCENTILES as STAGE_PERCENTILES
 from blklab.domain.stages import Spread
 from blklab.experiment.analyse import Analysis, Cell, Row
 from blklab.experiment.statistics import Answer, Unranked
-from blklab.experiment.words import sentence
+from blklab.experiment.words import hinge_text, sentence
 
 
 def summarise(analysis: Analysis) -> dict[str, Any]:
-    """Units are in the names; what is not known is null."""
+    """Units are in the names; unknown values are null."""
     return {
         "objective": analysis.objective,
         "cells": [_cell(cell) for cell in analysis.cells],
@@ -36,6 +36,19 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "interval_coverage": cell.interval_coverage,
         "ranking": [_row(row, cell) for row in cell.rows],
         "verdicts": {name: _verdict(verdict, name) for name, verdict in cell.verdicts.items()},
+        "drawn_disks": cell.disks,
+        "depends_on": [
+            {
+                "parameter": hinge.parameter,
+                "best": hinge.best,
+                "other": hinge.other,
+                "ratio_small": hinge.low,
+                "ratio_large": hinge.high,
+                "threshold": hinge.threshold,
+                "text": hinge_text(hinge),
+            }
+            for hinge in cell.hinges
+        ],
     }
 
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from blklab.base.units import duration_text
+from blklab.base.units import duration_text, number_text
 from blklab.domain.latencies import PERCENTILES
+from blklab.experiment.hinges import DISKS_LEAST, Hinge
 from blklab.experiment.samples import needed
 from blklab.experiment.statistics import MATTERS, Answer, Unranked, Verdict
 
+DRAWN = "each repeat has a disk drawn from the ranges of its estimates"
+"""For comparisons with drawn disks."""
 NO_DIFFERENCE = "no significant difference"
-# From here on, what could not be seen may well be worth seeing.
+# A larger undetected difference may well be relevant.
 _COARSE = 1.10
 _HUGE = 1000.0
-"""So few runs do not tell by how much more."""
+"""With few runs, larger ratios have no useful bound."""
 
 
 def short(verdict: Answer) -> str:
-    """For a table: a name, or that there is none."""
+    """For a table: a name, or words for none."""
     if isinstance(verdict, Unranked):
         return verdict.short
     if verdict.winner:
@@ -34,7 +37,7 @@ def short(verdict: Answer) -> str:
 
 
 def sentence(verdict: Answer, objective: str) -> str:
-    """One sentence: which, by how much, and how sure."""
+    """One sentence: the winner, its lead, and the interval."""
     if isinstance(verdict, Unranked):
         return verdict.why
     if not verdict.behind:
@@ -49,9 +52,18 @@ def sentence(verdict: Answer, objective: str) -> str:
         gaps = verdict.behind
         nearest = min(gaps, key=lambda name: gaps[name].estimate)
         gap = gaps[nearest]
-        low, high = factor(gap.low), factor(gap.high)
-        sure = "the same in every run" if low == high else f"{low} to {high}"
+        same = factor(gap.low) == factor(gap.high)
+        ends = interval_text(gap.estimate, gap.low, gap.high)
+        sure = "the same in every run" if same else ends
         return f"{verdict.winner} is {factor(gap.estimate)} {quality} than {nearest} ({sure})"
+    depending = [name for name in verdict.leads if verdict.depends_on_disk(name)]
+    if depending and len(depending) == len(verdict.leads) - 1:
+        most = max(depending, key=lambda name: verdict.elsewhere[name])
+        return (
+            f"it depends on the disk: {verdict.best} is {factor(verdict.behind[most].estimate)} "
+            f"{quality} than {most} on average, but {most} is ahead on "
+            f"{verdict.elsewhere[most]} of {verdict.disks} drawn disks"
+        )
     if len(verdict.leads) <= len(verdict.behind):
         behind = [name for name in verdict.behind if name not in verdict.leads]
         answer = f"{NO_DIFFERENCE} between them" if _is_fine(verdict) else "not known which"
@@ -62,13 +74,42 @@ def sentence(verdict: Answer, objective: str) -> str:
     return f"{NO_DIFFERENCE if _is_fine(verdict) else 'not known'} ({_seen(verdict)})"
 
 
+def drawn_text(repeats: int) -> str:
+    """The note on the repeats of a comparison with drawn disks."""
+    few = repeats < DISKS_LEAST
+    more = (
+        f"; with {DISKS_LEAST} or more, each answer names the parameter it depends on"
+        if few
+        else ""
+    )
+    return f"{DRAWN.capitalize()} (--exact-disk: the file's values){more}."
+
+
+def hinge_text(hinge: Hinge) -> str:
+    """``mq-deadline is ahead of bfq unless ncq_ageing is below 0.01``."""
+    ahead = f"{hinge.best} is ahead of {hinge.other}"
+    if hinge.threshold is not None:
+        side = "above" if hinge.best_is_ahead_below else "below"
+        return f"{ahead} unless {hinge.parameter} is {side} {number_text(hinge.threshold)}"
+    low, high = _times(hinge.low), _times(hinge.high)
+    return (
+        f"how {hinge.best} compares with {hinge.other} depends on {hinge.parameter}: "
+        f"{low} where it is small, {high} where it is large"
+    )
+
+
+def _times(ratio: float) -> str:
+    """By how much better, or worse."""
+    return f"{factor(ratio)} better" if ratio >= 1.0 else f"{factor(1.0 / ratio)} worse"
+
+
 def _is_fine(verdict: Verdict) -> bool:
-    """Whether a difference that is worth seeing would have been seen."""
+    """Whether a relevant difference would have been detected."""
     return verdict.visible < _COARSE
 
 
 def factor(ratio: float) -> str:
-    """A ratio: ``3.4 %`` up to a doubling, ``2.3 times`` beyond, if that says anything."""
+    """A ratio: ``3.4 %`` up to a doubling, ``2.3 times`` beyond, or words if it is not bounded."""
     if math.isinf(ratio):
         return "any number of times"
     if ratio > _HUGE:
@@ -77,32 +118,41 @@ def factor(ratio: float) -> str:
     return f"{change:.1f} %" if ratio < 2 else f"{ratio:.1f} times"  # noqa: PLR2004
 
 
+def interval_text(estimate: float, low: float, high: float) -> str:
+    """An interval in the unit of its estimate: ``3.4 %``: ``1.2 % to 5.6 %``."""
+    ends = (low, high)
+    if estimate >= 2 and low < 2 and high <= _HUGE:  # noqa: PLR2004
+        return " to ".join(f"{end:.1f} times" for end in ends)
+    if estimate < 2 <= high <= _HUGE:  # noqa: PLR2004
+        return " to ".join(f"{(end - 1.0) * 100.0:.1f} %" for end in ends)
+    return " to ".join(map(factor, ends))
+
+
 def spread_text(spread: float) -> str:
-    """Largest over smallest, less one: ``4.2 %``; ``-`` where the smallest is nothing."""
+    """Largest over smallest, less one: ``4.2 %``; ``-`` if the smallest is 0."""
     if math.isinf(spread):
         return "-"
     return f"{spread * 100:.1f} %" if spread <= _HUGE else f"> {_HUGE:.0f} x"
 
 
 FEW = "~"
-"""Before a percentile of too few samples."""
+"""The mark before a percentile of too few samples."""
 
 
 def percentile_text(value_ns: float, percent: float, samples: int) -> str:
-    """``4.17 ms``, or ``~4.17 ms`` if a run has so few samples that it does not know its
-    percentile."""
+    """``4.17 ms``, or ``~4.17 ms`` if a run has too few samples for the percentile."""
     known = math.isnan(value_ns) or samples >= needed(percent)
     return f"{'' if known else FEW}{duration_text(value_ns)}"
 
 
 def percentiles_text(values_ns: Sequence[float], samples: int) -> list[str]:
-    """The same of all `PERCENTILES`."""
+    """The texts of all `PERCENTILES`."""
     pairs = zip(values_ns, PERCENTILES, strict=True)
     return [percentile_text(value_ns, percent, samples) for value_ns, percent in pairs]
 
 
 def few_text() -> str:
-    """What the mark means, for below the tables."""
+    """The meaning of the mark, as a note below tables."""
     least = ", ".join(f"p{percent:g} {needed(percent)}" for percent in PERCENTILES)
     return f"{FEW} too few samples per run (at least: {least})"
 

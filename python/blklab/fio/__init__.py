@@ -1,7 +1,7 @@
 """fio 3.33's output, one file per format, from a result of any rig.
 
-Schema, units and rounding are fio's (`stat.c`, `json.c`), so that what reads fio's files
-reads these.
+Schema, units and rounding are fio's (`stat.c`, `json.c`), so that readers of fio's files can read
+these.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def formats(wanted: str) -> tuple[str, ...]:
 
 
 def render(report: Report, chosen: tuple[str, ...]) -> str:
-    """The report in the formats asked for; in fio's order if there are several."""
+    """The report in the requested formats; in fio's order if there are several."""
     parts = []
     if "normal" in chosen:
         parts.append(normal.header(report))

@@ -27,7 +27,7 @@ _TITLES = {"read": "   READ", "write": "  WRITE", "trim": "   TRIM"}
 
 
 def header(report: Report) -> str:
-    """What fio prints before it starts."""
+    """The lines that fio prints before it starts."""
     lines = []
     for job in report.jobs:
         options = dict(job.options)
@@ -62,8 +62,8 @@ def body(report: Report) -> str:
 def _job(job: JobStatus, members: Sequence[JobStatus], report: Report) -> list[str]:
     if not job.total_ios:
         return []
-    who = f"{job.name}: (groupid={job.group}, jobs={job.members}): err= 0: pid={job.pid}"
-    parts = [f"{who}: {report.end_text}\n"]
+    title = f"{job.name}: (groupid={job.group}, jobs={job.members}): err= 0: pid={job.pid}"
+    parts = [f"{title}: {report.end_text}\n"]
     for name, part in job.directions.items():
         if part.io_bytes:
             parts += _direction(name, part, job, group_status(members, name))
@@ -201,7 +201,7 @@ def _disk(report: Report) -> str:
 
 
 def _requests(report: Report) -> list[str]:
-    """Not fio's: time in the queue and at the disk, laid out as fio does latencies."""
+    """Not fio's: queue time and service time, in fio's layout of latencies."""
     if not report.requests:
         return []
     one_in = report.requests_one_in

@@ -1,4 +1,4 @@
-"""What fio prints about: processes merged by ``group_reporting``, in fio's units.
+"""The data that fio prints: processes merged by ``group_reporting``, in fio's units.
 
 Follows `__show_run_stats`, `sum_thread_stats` and `sum_stat` of fio 3.33's `stat.c`: times
 are whole milliseconds, latencies add up by their moments, samples of bandwidth and IOPS
@@ -210,9 +210,9 @@ class Report:
     disk: DiskCounters
     duration_ms: int
     global_options: Mapping[str, str] = field(default_factory=dict)
-    """What stands in the file's ``[global]``."""
+    """The options in the file's ``[global]``."""
     requests: Mapping[str, Times] = field(default_factory=dict)
-    """By operation, if they are to be told of; one in `requests_one_in`. Not fio's."""
+    """By operation, if they are printed; one in `requests_one_in`. Not fio's."""
     requests_one_in: int = 1
     ended_ms: int | None = None
     """Since 1970, by the clock of this machine; None in virtual time, which begins there, so that
@@ -231,12 +231,12 @@ class Report:
 
     @property
     def percentiles(self) -> tuple[float, ...]:
-        """For what is of no job: those of the first one."""
+        """The options of the first job, for parts that belong to no job."""
         return self.jobs[0].percentiles if self.jobs else ()
 
     @property
     def disk_util_percent(self) -> float:
-        """Share of the run during which the disk had something to do."""
+        """Share of the run during which the disk was busy."""
         if not self.duration_ms:
             return 0.0
         return min(100.0, self.disk.io_ticks_ns / _NS_PER_MS * 100 / self.duration_ms)
@@ -263,8 +263,8 @@ def report(
     requests: bool = False,
     ended_at: datetime | None = None,
 ) -> Report:
-    """A result in fio's terms; with `requests` their times in the queue and at the disk too.
-    `ended_at` is for a run in real time."""
+    """A result in fio's terms; with `requests` also queue time and service time. `ended_at` is for
+    a run in real time."""
     printed: list[JobStatus] = []
     grouped: JobStatus | None = None
     for index, job in enumerate(result.jobs):
@@ -288,7 +288,7 @@ def report(
 
 
 def times_status(took_ns: Ints) -> tuple[Moments, Histogram]:
-    """Of at least one time, ns."""
+    """The moments of at least one time, ns."""
     value_ns, count = np.unique(took_ns, return_counts=True)
     mean = float(took_ns.mean())
     squares = float(((took_ns - mean) ** 2).sum())
@@ -318,7 +318,7 @@ def _sample_moments(summary: SampleSummary) -> Moments:
 def _direction_status(part: Direction) -> DirectionStatus:
     return DirectionStatus(
         part.bytes,
-        # A direction that did anything took at least the smallest time fio knows.
+        # A direction with any I/O took at least fio's smallest time.
         max(_milliseconds(part.runtime_ns), 1 if part.ios else 0),
         part.ios,
         _moments(part.slat),
@@ -355,7 +355,7 @@ def _job_status(job: Job, pid: int) -> JobStatus:
 
 
 def _shares(counts: Sequence[int], total: int, least: float) -> list[float]:
-    """Percentages; what is there but tiny is shown as `least`, as fio does."""
+    """Percentages; tiny shares above 0 become `least`, as in fio."""
     if not total:
         return [0.0] * len(counts)
     return [max(count * 100.0 / total, least) if count else 0.0 for count in counts]

@@ -19,7 +19,7 @@ def _line(job: JobStatus, report: Report) -> str:
     user, system = job.cpu_percent()
     group = [other for other in report.jobs if other.group == job.group]
     below_us, below_ms, longer = job.latency_percent()
-    # The format is older than nanoseconds: what is below 1 us counts as below 2 us.
+    # The format is older than nanoseconds: latencies below 1 us count as below 2 us.
     below_ms[0] += sum(below_us)
     return ";".join(
         [
@@ -53,7 +53,7 @@ def _direction(job: JobStatus, part: DirectionStatus, group: GroupStatus | None)
         *_latency_us(part.slat),
         *_latency_us(part.clat),
     ]
-    # Without samples fio prints the list all the same, with zeros.
+    # Even without samples, fio prints the list, with zeros.
     percentiles = job.percentiles
     values_ns = [0] * len(percentiles)
     if part.clat.count:

@@ -11,9 +11,9 @@ _FIO_TIMEOUT_S = 5.0
 
 
 def cpu_model(proc: Path = Path("/proc")) -> str | None:
-    """As the kernel calls it; None where it does not."""
+    """The CPU's name from the kernel; None if the kernel has none."""
     try:
-        # Of many CPUs the whole file takes the kernel long to make.
+        # With many CPUs the kernel needs long to make the whole file.
         with (proc / "cpuinfo").open() as lines:
             for line in lines:
                 if line.startswith("model name"):

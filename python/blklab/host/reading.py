@@ -1,4 +1,4 @@
-"""Small files and directories of sysfs, procfs and the like, or nothing where there are none; and
+"""Reads small files and directories of sysfs, procfs and the like, missing ones as empty; and finds
 what commands in them write to a disk's queue.
 """
 
@@ -14,17 +14,18 @@ _BYTES_MAX = 1 << 20
 
 
 def content(path: Path) -> str:
-    """All of a small file; what is not UTF-8 is written ``\\xff``. OSError if it cannot be read."""
+    """All of a small file; bytes that are not UTF-8 become ``\\xff``. OSError if it cannot be
+    read."""
     try:
         with _opened(path) as file:
             return (file.read(_BYTES_MAX) or b"").decode(errors="backslashreplace")
     except ValueError as error:
-        # A NUL, which no file's name has: rules and profiles may say anything.
+        # A NUL, which no file's name has: rules and profiles may contain anything.
         raise FileNotFoundError(str(path)) from error
 
 
 def value(path: Path) -> str:
-    """The same without white space around it; empty if there is no such file, or not for us."""
+    """The same without surrounding white space; empty if the file is missing or not readable."""
     try:
         return content(path).strip()
     except OSError:
@@ -40,7 +41,7 @@ def lines(path: Path) -> list[str]:
 
 
 def script(path: Path) -> list[str]:
-    """The lines of a script; none of a program, which is not to be read."""
+    """The lines of a script; none for a compiled program."""
     try:
         with _opened(path) as file:
             if file.read(2) != b"#!":
@@ -56,7 +57,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def names(directory: Path) -> list[str]:
-    """What is in a directory, sorted; nothing if there is no such directory."""
+    """The names in a directory, sorted; empty if there is no such directory."""
     try:
         return sorted(path.name for path in directory.iterdir())
     except (OSError, ValueError):
@@ -64,14 +65,14 @@ def names(directory: Path) -> list[str]:
 
 
 def exists(path: Path) -> bool:
-    """Whether it is there. A name from a rule or a profile may be longer than one can be, at which
-    Path's own would raise."""
+    """Whether it exists. `Path.exists` would raise for a name from a rule or a profile that is
+    longer than names can be."""
     return os.path.exists(path)  # noqa: PTH110
 
 
 def end_name(path: Path) -> str:
-    """The name of the file that all links of a path lead to, be it there or not. Empty if they lead
-    in a circle, or if the path has a name that no file can have."""
+    """The name of the file that all links of a path lead to, whether it exists or not. Empty if the
+    links form a loop, or if no file can have the name."""
     try:
         return path.resolve().name
     except (OSError, RuntimeError, ValueError):
@@ -79,17 +80,17 @@ def end_name(path: Path) -> str:
 
 
 def link_name(link: Path) -> str:
-    """The last part of what a link leads to: a driver's, a subsystem's name. Empty if none."""
+    """The last part of a link's target: a driver's or a subsystem's name. Empty without a link."""
     try:
         return link.readlink().name
     except (OSError, ValueError):
         return ""
 
 
-# Of a pattern or a variable only the end.
+# For a pattern or a variable, only its end.
 TARGET = re.compile(
     r"/sys/(?:block|class/block)/(?P<disk>[^/\s\"']+)/queue/(?P<attribute>[a-z_]+(?:/[a-z_]+)?)"
 )
 """A file of a queue, by its whole path."""
 ECHOED = re.compile(r"\becho\s+(?:-n\s+)?[\"']?(?P<value>[A-Za-z0-9_-]+)[\"']?\s*>")
-"""What is written."""
+"""The value that is written."""

@@ -1,5 +1,5 @@
-"""The places of the machine's own files. Tests, and users of a copy of another machine's
-files, name other places."""
+"""The directories of the machine's own files. Tests, and users with a copy of another machine's
+files, name other directories."""
 
 from __future__ import annotations
 

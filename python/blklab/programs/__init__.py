@@ -1,9 +1,9 @@
 """Real programs as workloads: one file each with a `PROGRAM`, and one line in `NAMES`.
 
-On the command line ``sqlite`` or ``sqlite:insertions=100,copies=2``. In an experiment stands a
-text of the same form as a job file's, so that it is kept, shown and compared like one:
-``program=NAME``, then each parameter with its value. No fio job file begins so: there, what is
-not in a section is an error.
+On the command line ``sqlite`` or ``sqlite:insertions=100,copies=2``. An experiment holds a text
+like a job file, so that it is stored, shown and compared like one: ``program=NAME``, then each
+parameter with its value. No fio job file begins this way, because fio refuses options outside a
+section.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAMES = (
     "sysbench-oltp",
     "tpcc",
 )
-"""In the order in which they are listed; the module has ``_`` for ``-``."""
+"""In the order of lists; the module has ``_`` for ``-``."""
 
 _HEAD = "program="
 
@@ -40,11 +40,11 @@ class Chosen:
 
     program: Program
     values: Mapping[str, int]
-    """Of every parameter."""
+    """The value of every parameter."""
 
 
 def known(name: str) -> Program:
-    """The program of that name. InputError if there is none."""
+    """The program of that name. InputError if it does not exist."""
     if name not in NAMES:
         raise InputError(f"no program '{name}'{nearest(name, NAMES)}")
     found: Program = import_module(f"{__name__}.{name.replace('-', '_')}").PROGRAM
@@ -70,12 +70,13 @@ def entry(spec: str) -> Entry:
 
 
 def is_program(workload: Entry) -> bool:
-    """Whether it is none of fio's job files."""
+    """Whether it is a program, not a fio job file."""
     return any(line.startswith(_HEAD) for line in _lines(workload)[:1])
 
 
 def chosen(workload: Entry) -> Chosen:
-    """What an `entry` names. InputError if there is no such program now, or parameter."""
+    """The program that an `entry` names. InputError if the program or a parameter no longer
+    exists."""
     head, *rest = _lines(workload)
     program = known(head.removeprefix(_HEAD))
     return Chosen(program, program.check(dict(line.split("=", 1) for line in rest)))

@@ -1,8 +1,9 @@
-"""The process in which a program is run: ``python -m blklab.programs.child ORDER``.
+"""The process that runs a program: ``python -m blklab.programs.child ORDER``.
 
-ORDER is JSON: the workload's ``text``, ``seed``, ``directory``, ``device`` or null. When all is
-ready, it writes the line ``ready`` and waits for one; then it measures, and writes JSON: ``value``,
-``took_ns``, ``raw``, ``duration_ns`` and ``cpu_s``. If something fails, one line on stderr.
+ORDER is JSON: the workload's ``text``, ``seed``, ``directory``, ``device`` or null. When everything
+is ready, it writes the line ``ready`` and waits for a line; then it measures, and writes JSON:
+``value``, ``took_ns``, ``raw``, ``duration_ns`` and ``cpu_s``. If something fails, one line on
+stderr.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ READY = "ready"
 
 
 def main(order_text: str) -> None:
-    """Do what the order says."""
+    """Carry out the order."""
     order = json.loads(order_text)
     what = chosen(Entry("", Path(), order["text"]))
     os.chdir(order["directory"])
@@ -48,7 +49,7 @@ def main(order_text: str) -> None:
 
 
 def _cpu_s() -> float:
-    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    both = (resource.getrusage(of) for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 

@@ -1,8 +1,6 @@
-"""What a file server does for N clients, as dbench plays it.
-
-dbench repeats the file operations of a recorded session (its own `client.txt`), once for each
-client, and tells MB/s of what was read and written, most of it in the page cache; the recording's
-flushes are carried out.
+"""dbench: a file server with N clients. dbench repeats the file operations of a recorded session
+(its own `client.txt`), once for each client, and reports the MB/s read and written, mostly in the
+page cache; the flushes of the recording are executed.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from blklab.programs.program import Outcome, Parameter, Program, Values
 
 _THROUGHPUT = re.compile(r"^Throughput ([0-9.]+) MB/sec", re.MULTILINE)
 _CLIENT_BYTES = 64 << 20
-"""Twice what the session of one client has at most on the disk."""
+"""Twice the largest disk usage of one client's session."""
 
 
 def begin(values: Values, place: Place) -> Callable[[], Outcome]:

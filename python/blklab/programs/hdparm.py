@@ -1,9 +1,8 @@
-"""The whole device read in order, as `hdparm -tT` does it.
+"""`hdparm -tT`: a device read in order.
 
-What `-t` times is some three seconds of reads through the page cache from the device's beginning,
-which hdparm itself has emptied; that is the figure. `-T`, cached reads, says how fast the memory
-is, whatever the scheduler; it is kept beside it in what hdparm wrote. hdparm writes MB where it
-means 2^20 bytes.
+`-t` measures some three seconds of reads from the device's beginning through the page cache, which
+hdparm empties first; that is the figure. `-T`, cached reads, measures the memory, not the
+scheduler; it is only stored in hdparm's output. hdparm's MB is 2^20 bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _MIB = {"kB": 1 / 1024, "MB": 1.0, "GB": 1024.0}
 
 
 def begin(_: Values, place: Place) -> Callable[[], Outcome]:
-    """Nothing has to be made ready."""
+    """Needs no preparation."""
     return lambda: _outcome(place.run(["hdparm", "-tT", str(place.device)]))
 
 

@@ -1,9 +1,9 @@
-"""A tree of small files like a kernel's sources is created: an equivalent of Compile Bench.
+"""Creates a tree of small files like a kernel's sources: an equivalent of Compile Bench.
 
-Compile Bench's first test writes out trees with the names and sizes of a kernel's files, and tells
-MB/s. Ours is not Compile Bench: sizes are drawn after those of Linux 7.3's sources (61 739
-files, half of them below 3.5 kB, in 5 610 directories), names are numbers, and the time counts
-until everything is on the disk (`syncfs`). The same seed makes the same tree.
+Compile Bench's first test writes trees with the names and sizes of a kernel's files, and reports
+MB/s. This program differs: sizes follow the distribution of Linux 7.3's sources (61 739 files, half
+of them below 3.5 kB, in 5 610 directories), names are numbers, and the time includes `syncfs`. The
+same seed makes the same tree.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _SIZES = (0, 188, 367, 580, 845, 1130, 1443, 1802, 2258, 2819, 3490, 4325, 5395,
 _FILES_PER_DIRECTORY = 11
 """61 739 in 5 610."""
 _MEAN_BYTES = 12_700
-"""Of what is drawn: between the shares sizes are taken to lie on straight lines."""
+"""Mean of the drawn sizes, which are interpolated linearly between the shares."""
 _BLOCK_BYTES = 4096
 
 
 def sizes(count: int, seed: str) -> list[int]:
-    """Of `count` files, in bytes."""
+    """The sizes of `count` files, in bytes."""
     draw = random.Random(seed)
     return [_size(draw.random()) for _ in range(count)]
 
@@ -45,7 +45,7 @@ def _size(share: float) -> int:
 
 
 def begin(values: Values, place: Place) -> Callable[[], Outcome]:
-    """What is to be written is drawn before."""
+    """Draws the content before the measurement."""
     trees = [sizes(values["files"], f"{place.seed} {number}") for number in range(values["trees"])]
     data = random.Random(place.seed).randbytes(max(map(max, trees)) + 1)
     return lambda: _measure(trees, data, place.directory)
@@ -57,11 +57,11 @@ def _measure(trees: list[list[int]], data: bytes, directory: Path) -> Outcome:
 
     seconds, took_ns = side_by_side(create, len(trees))
     start_ns = time.perf_counter_ns()
-    # Of this file system only; Python has no call for it.
+    # Syncs only this file system; Python has no call for it.
     done = subprocess.run(["sync", "--file-system", directory], check=False, capture_output=True)
     seconds += (time.perf_counter_ns() - start_ns) / 1e9
     if done.returncode != 0:
-        raise RunError("sync: not everything has reached the disk")
+        raise RunError("sync: some data have not reached the disk")
     return Outcome(sum(map(sum, trees)) / seconds / 1e6, took_ns)
 
 
@@ -85,7 +85,7 @@ PROGRAM = Program(
     summary="a tree of small files like a kernel's sources is created (as Compile Bench)",
     unit="MB/s",
     higher_is_better=True,
-    operation="creating a file, as far as the page cache",
+    operation="creating a file in the page cache",
     needs={"sync": "coreutils"},
     parameters=(
         Parameter("files", 20_000, 1, 1_000_000, "", "of each tree"),

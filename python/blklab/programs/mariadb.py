@@ -1,11 +1,11 @@
-"""A MariaDB server of our own, for the programs that need one.
+"""A private MariaDB server, for the programs that need one.
 
-Its tables are made in the directory (mariadb-install-db), and no file of settings is read. It does
-not run as root: then the user `mysql` runs it, or `nobody` where there is none. It listens on a
-socket in its own directory, which nobody else enters; a program that knows TCP only gets a port of
-127.0.0.1 and an account for one database and no files. Settings are MariaDB's defaults (each
-commit is flushed to the disk, O_DIRECT for tables), but for the sizes of InnoDB's buffer pool and
-log, and that the pool begins empty.
+Its tables are created in the directory (mariadb-install-db), and it reads no configuration file. It
+does not run as root: then the user `mysql` runs it, or `nobody` if that user does not exist. It
+listens on a socket in its own directory, which other users cannot enter; a program with only TCP
+gets a port of 127.0.0.1 and an account for one database and no files. Settings are MariaDB's
+defaults (each commit is flushed to the disk, O_DIRECT for tables), except for the sizes of InnoDB's
+buffer pool and log, and a pool that begins empty.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ NEEDS = {
     "mariadbd": "mariadb-server-core",
     "mariadb": "mariadb-client-core",
 }
-"""Debian's packages without a server that runs by itself."""
+"""Debian's packages that do not start a system server."""
 ROOM_BYTES = 320 << 20
-"""Of an empty server: its log (96 MiB), its own tables, undo and temporary ones, and what they grow
-by."""
+"""The size of an empty server: its log (96 MiB), its own tables, undo and temporary tables, and
+their growth."""
 BUFFER_POOL = Parameter(
     "buffer_pool_mib",
     64,
@@ -72,13 +72,13 @@ class Server:
         self._connections = connections
         self.owner = self._site.user or _own_name()
         """This system user is the server's administrator, through the socket."""
-        # Others see it in the list of processes: it opens nothing but what is thrown away.
+        # Other users see it in the list of processes, but it only opens data that are discarded.
         self.account = Account(_free_port(), DATABASE, secrets.token_hex(16)) if tcp else None
 
     def make(self) -> None:
-        """Lay it out, empty. RunError if its user cannot get there."""
+        """Create its empty data. RunError if its user cannot enter the directory."""
         self._site.make()
-        # No other account is: the other method would admit every account by TCP.
+        # Only this account exists: the other method would admit every account by TCP.
         root = (
             "--auth-root-authentication-method=socket",
             f"--auth-root-socket-user={self.owner}",
@@ -88,7 +88,7 @@ class Server:
         self.call("mariadb-install-db", *words)
 
     def running(self) -> contextlib.AbstractContextManager[None]:
-        """Started, with nothing in its memory, and stopped in order at the end."""
+        """Started with empty caches, and shut down properly at the end."""
         settings = {
             "datadir": ".",
             "socket": _SOCKET,
@@ -112,9 +112,9 @@ class Server:
         """Create the empty database `DATABASE`, and the account that may use it by TCP."""
         self._sql(f"CREATE DATABASE {DATABASE}")
         if self.account:
-            who = f"'{self.account.user}'@'127.0.0.1'"
-            self._sql(f"CREATE USER {who} IDENTIFIED BY '{self.account.password}'")
-            self._sql(f"GRANT ALL ON {DATABASE}.* TO {who}")
+            account = f"'{self.account.user}'@'127.0.0.1'"
+            self._sql(f"CREATE USER {account} IDENTIFIED BY '{self.account.password}'")
+            self._sql(f"GRANT ALL ON {DATABASE}.* TO {account}")
 
     def call(self, name: str, *words: str) -> str:
         """The output of a program, run as the server's user in its directory."""
@@ -147,7 +147,7 @@ def _own_name() -> str:
 def _program(name: str) -> str:
     found = find(name)
     if found is None:
-        raise RunError(f"{name}: has gone")
+        raise RunError(f"{name}: has ended")
     return found
 
 

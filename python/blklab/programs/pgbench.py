@@ -1,11 +1,11 @@
-"""pgbench's read-write transactions (TPC-B's) on a PostgreSQL server of our own.
+"""pgbench's read-write transactions (TPC-B) on a private PostgreSQL server.
 
-A cluster is made in the directory (initdb), filled (`pgbench -i`), stopped and started again, so
-that nothing is in its memory; then `pgbench -T` runs. The figure is its tps without the time to
-connect; latencies are those of its log, one of each transaction. PostgreSQL does not run as root:
-then the user `postgres` runs it, or `nobody` where there is none. It listens on a socket in its own
-directory only. Settings are PostgreSQL's defaults, but for `shared_buffers` and a `max_wal_size`
-of 128 MB, which bounds the room that it takes.
+A cluster is created in the directory (initdb), filled (`pgbench -i`), stopped and restarted with
+empty caches; then `pgbench -T` runs. The figure is its tps without the time to connect; latencies
+come from its log, one for each transaction. PostgreSQL does not run as root: then the user
+`postgres` runs it, or `nobody` if that user does not exist. It listens only on a socket in its own
+directory. Settings are PostgreSQL's defaults, except for `shared_buffers` and a `max_wal_size` of
+128 MB, which bounds its disk usage.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from blklab.programs.server import HERE, Site, user_of
 _TPS = re.compile(r"^tps = ([0-9.]+) ", re.MULTILINE)
 _US = 1000
 _ROLE = "blklab"
-# 100 000 accounts are some 13 MB, and their index 2 MB; updates leave old rows behind.
+# 100 000 accounts need some 13 MB, and their index 2 MB; updates leave old rows.
 _SCALE_BYTES = 20 << 20
 _CLUSTER_BYTES = 64 << 20
 _WAL_MB = 128
 _HISTORY_BYTES_PER_S = 2 << 20
-"""Rows of the history and of the log, of 10 000 transactions a second."""
+"""The rows of the history and of the log at 10 000 transactions per second."""
 
 
 def find(name: str) -> str | None:
-    """Debian keeps the server's programs out of the PATH, by version: the newest."""
+    """The newest version: Debian installs the server's programs by version, outside the PATH."""
     versions = Path("/usr/lib/postgresql").glob(f"*/bin/{name}")
     several = [path for path in versions if path.parts[-3].isdecimal()]
     newest = max(several, key=lambda path: int(path.parts[-3]), default=None)
@@ -43,7 +43,7 @@ def find(name: str) -> str | None:
 
 
 def begin(values: Values, place: Place) -> Callable[[], Outcome]:
-    """Make the cluster and its tables; start the server with nothing in its memory."""
+    """Create the cluster and its tables; start the server with empty caches."""
     server = _Server(place, values)
     server.make()
     with server.running():
@@ -69,7 +69,7 @@ def _measure(server: _Server, values: Values, seed: int) -> Outcome:
     found = told("pgbench", _TPS, text)
     took_ns: list[int] = []
     for log in sorted(server.data.glob("pgbench_log.*")):
-        # client_id transaction_no time script_no ...: times in us; else what has failed.
+        # client_id transaction_no time script_no ...: times in us; other values mean a failure.
         columns = (
             line.split() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
         )
@@ -78,7 +78,7 @@ def _measure(server: _Server, values: Values, seed: int) -> Outcome:
 
 
 class _Server:
-    """A cluster of one run."""
+    """The cluster of one run."""
 
     def __init__(self, place: Place, values: Values) -> None:
         self._values = values
@@ -89,13 +89,13 @@ class _Server:
         return self._site.data
 
     def make(self) -> None:
-        """Lay it out. RunError if its user cannot get there."""
+        """Create its data. RunError if its user cannot enter the directory."""
         self._site.make()
         words = ("-U", _ROLE, "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync")
         self._site.run([_program("initdb"), "-D", str(self.data), *words])
 
     def running(self) -> contextlib.AbstractContextManager[None]:
-        """Started, and stopped in order at the end."""
+        """Started, and shut down properly at the end."""
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": ".",
@@ -122,7 +122,7 @@ class _Server:
 def _program(name: str) -> str:
     found = find(name)
     if found is None:
-        raise RunError(f"{name}: has gone")
+        raise RunError(f"{name}: has ended")
     return found
 
 

@@ -1,4 +1,5 @@
-"""Where a program runs: its directory or device, and the programs that it starts there."""
+"""The place where a program runs: its directory or device, and the programs that it starts
+there."""
 
 from __future__ import annotations
 
@@ -14,26 +15,26 @@ from blklab.base.text import shown
 from blklab.errors import RunError
 
 _DEADLY = ("setpriv", "--pdeathsig", "KILL")
-"""What is started ends with us, also where there is no PID namespace."""
+"""Started programs end with us, even without a PID namespace."""
 _ERRORS = ("[ERROR]", "panic: ")
-"""Of MariaDB, which says at last only that it gives up, and of Go, which tells where it was."""
+"""Uninformative last lines: MariaDB only reports that it aborts, Go prints a stack trace."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Of one run."""
+    """The place of one run."""
 
     directory: Path
     """Empty, its own, and the current one."""
     device: Path | None
-    """Of a program that reads from the device itself."""
+    """The device, for a program that reads from it."""
     seed: int
 
     def run(
         self, command: Sequence[str], user: str | None = None, directory: Path | None = None
     ) -> str:
-        """What the program has written on both streams, run as `user` in `directory`. RunError
-        with its last words if it fails."""
+        """Run the program as `user` in `directory`; returns its output of both streams. RunError
+        with its last line if it fails."""
         done = subprocess.run(
             [*_words(user), *command],
             stdin=subprocess.DEVNULL,
@@ -51,7 +52,7 @@ class Place:
     def start(
         self, command: Sequence[str], log: Path, user: str | None, directory: Path
     ) -> subprocess.Popen[bytes]:
-        """The same, not waited for; what it writes goes to `log`."""
+        """The same without waiting for its end; its output goes to `log`."""
         with log.open("wb") as file:
             return subprocess.Popen(
                 [*_words(user), *command],
@@ -63,22 +64,22 @@ class Place:
 
 
 def told(name: str, what: re.Pattern[str], text: str) -> re.Match[str]:
-    """What a program tells in its output. RunError with its last words if it does not."""
+    """The figure in a program's output. RunError with its last line if there is none."""
     found = what.search(text)
     if found is None:
-        raise RunError(f"{name}: told no figure: {last_line(text)}")
+        raise RunError(f"{name}: printed no figure: {last_line(text)}")
     return found
 
 
 def write_all(handle: int, data: memoryview) -> None:
-    """A file system without room takes a part before it says so. OSError."""
+    """Writes everything: a full file system accepts a part before it reports the error. OSError."""
     while data:
         data = data[os.write(handle, data) :]
 
 
 def last_line(text: str, code: int = 0) -> str:
-    """What a program that ended with `code` said at last, or marked as its first error, fit for a
-    terminal."""
+    """The last line of a program that ended with `code`, or the line marked as its first error,
+    safe for a terminal."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if any(mark in line for mark in _ERRORS)]
     if said := errors[0] if errors else lines[-1] if lines else "":
@@ -89,7 +90,7 @@ def last_line(text: str, code: int = 0) -> str:
 def _words(user: str | None) -> list[str]:
     as_user = []
     if user:
-        # Not every user's group has his name.
+        # A user's group may have another name.
         group = pwd.getpwnam(user).pw_gid
         as_user = [f"--reuid={user}", f"--regid={group}", "--init-groups"]
     return [*_DEADLY, *as_user, "--"]

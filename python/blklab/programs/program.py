@@ -12,14 +12,14 @@ from blklab.errors import InputError, nearest
 from blklab.programs.place import Place
 
 Values: TypeAlias = Mapping[str, int]
-"""Of every parameter."""
+"""The value of every parameter."""
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A whole number that can be set."""
+    """A setting with a whole number."""
 
     name: str
     default: int
@@ -32,14 +32,14 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run has given."""
+    """The result of a run."""
 
     value: float
     """In the program's unit."""
     took_ns: tuple[int, ...] = ()
-    """How long each operation took, where the program tells of each, or counts them finely."""
+    """The time of each operation, if the program reports each, or counts them in fine buckets."""
     raw: Mapping[str, str] = field(default_factory=dict)
-    """What programs have written, by a file's name."""
+    """Output of programs, by a file's name."""
 
 
 @dataclass(frozen=True)
@@ -49,25 +49,26 @@ class Program:
     name: str
     summary: str
     unit: str
-    """Of its figure: ``rows/s``."""
+    """The unit of its figure: ``rows/s``."""
     higher_is_better: bool
     operation: str
-    """Of what latencies are known: ``an insertion``; empty if of nothing."""
+    """The operation with known latencies: ``an insertion``; empty if there is none."""
     needs: Mapping[str, str]
-    """Programs, and Debian's packages that have them, or what to type where there is none."""
+    """Needed programs, with Debian's packages that contain them, or with another command to install
+    them."""
     parameters: tuple[Parameter, ...]
     begin: Callable[[Values, Place], Callable[[], Outcome]]
     """Prepare the program's data; the returned function is measured."""
     room_bytes: Callable[[Values], int] = lambda _: 0
     """The maximum size of its directory."""
     duration_s: Callable[[Values], float | None] = lambda _: None
-    """Its run time, if it is known beforehand."""
+    """Its run time, if known in advance."""
     on_device: bool = False
     """It reads from the device itself and has no directory."""
     other_user: bool = False
-    """It starts programs as another user, if we are root."""
+    """It starts programs as another user when run by root."""
     find: Callable[[str], str | None] = shutil.which
-    """Where a program of `needs` is."""
+    """The path of a program of `needs`."""
 
     def missing(self) -> str:
         """Missing needs, and the command that installs them; empty if it can run."""
@@ -75,7 +76,7 @@ class Program:
         if not absent:
             return ""
         sources = list(dict.fromkeys(self.needs[name] for name in absent))
-        # A package's name has no blank, a command has.
+        # A package's name has no space, a command has one.
         commands = [source for source in sources if " " in source]
         packages = " ".join(source for source in sources if " " not in source)
         if packages:

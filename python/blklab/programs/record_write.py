@@ -1,8 +1,8 @@
-"""A large file written record by record, then fsync: an equivalent of IOzone's write test.
+"""Writes a large file record by record, then fsync: an equivalent of IOzone's write test.
 
 IOzone's `-i 0 -r RECORD -s SIZE -e` does the same: a new file, one `write` for each record, in
-order, with the fsync counted. Ours is not IOzone: data cannot be compressed, each writer has a file
-of its own, and the latency of each record is kept.
+order, including the fsync. This program differs: data cannot be compressed, each writer has a
+separate file, and the latency of each record is recorded.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from blklab.programs.side_by_side import side_by_side
 
 _KIB = 1024
 _BLOCKS = 8
-"""Records with other data, written in turn."""
+"""Records with different data, written in turn."""
 
 
 def begin(values: Values, place: Place) -> Callable[[], Outcome]:
-    """What is to be written is drawn before."""
+    """Draws the content before the measurement."""
     return lambda: _measure(values, place)
 
 
@@ -58,7 +58,7 @@ PROGRAM = Program(
     summary="a large file written record by record, then fsync (as IOzone's write test)",
     unit="MB/s",
     higher_is_better=True,
-    operation="writing a record, as far as the page cache",
+    operation="writing a record into the page cache",
     needs={},
     parameters=(
         Parameter("size_mib", 1024, 1, 1 << 20, "MiB", "of each file"),

@@ -1,7 +1,7 @@
 """A private database server: its user, its directory, its start.
 
-It ends with us, and what it has written goes with the directory. Nothing of a server that runs
-already, or of its settings, is read or touched.
+It ends with us, and its data are removed with the directory. It neither reads nor changes a system
+server or its settings.
 """
 
 from __future__ import annotations
@@ -21,31 +21,32 @@ from blklab.errors import RunError
 from blklab.programs.place import Place, last_line
 
 HERE = "/proc/self/cwd"
-"""The path of a socket has 107 bytes at most, that of a directory any number."""
+"""A short path: the path of a socket has at most 107 bytes."""
 _START_S = 60.0
 _STOP_S = 600.0
-"""To write back all that it has in memory, on a slow disk."""
+"""Time to write back its memory to a slow disk."""
 _THROWN_AWAY_S = 5.0
 _POLL_S = 0.02
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where one server lies."""
+    """The place of one server."""
 
     place: Place
     name: str
-    """The server's: ``PostgreSQL``."""
+    """The server's name: ``PostgreSQL``."""
     user: str | None
     """The user that runs it; None for the current user."""
 
     @property
     def data(self) -> Path:
-        """Its directory, where its programs run."""
+        """Its directory, in which its programs run."""
         return self.place.directory / "data"
 
     def make(self) -> None:
-        """Its directory, which only its user enters. RunError if that one cannot get there."""
+        """Creates its directory, which only its user can enter. RunError if that user cannot reach
+        it."""
         self.data.mkdir(mode=0o700)
         if self.user is None:
             return
@@ -59,15 +60,15 @@ class Site:
             ) from None
 
     def run(self, command: Sequence[str]) -> str:
-        """What one of its programs has written, run as its user. RunError if it fails."""
+        """Run one of its programs as its user; returns its output. RunError if it fails."""
         return self.place.run(command, self.user, self.data)
 
     @contextlib.contextmanager
     def running(
         self, command: Sequence[str], is_up: Callable[[], bool], stop: signal.Signals
     ) -> Iterator[None]:
-        """The server, from when it answers; stopped in order at the end. RunError with its last
-        words if it does not come up."""
+        """The running server, from its first answer; shut down properly at the end. RunError with
+        its last line if it does not start."""
         log = self.place.directory / "server.log"
         process = self.place.start(command, log, self.user, self.data)
 
@@ -85,7 +86,7 @@ class Site:
                 time.sleep(_POLL_S)
             yield
         except BaseException:
-            # Where the disk is full, MariaDB would wait for room.
+            # With a full disk, MariaDB would wait for space.
             _stop(process, stop, _THROWN_AWAY_S)
             raise
         if not _stop(process, stop, _STOP_S):
@@ -101,7 +102,7 @@ def user_of(name: str) -> str | None:
 
 
 def _stop(process: subprocess.Popen[bytes], stop: signal.Signals, patience_s: float) -> bool:
-    """In order if that takes no longer; whether it did."""
+    """Shut down properly within this time; returns whether that succeeded."""
     process.send_signal(stop)
     try:
         process.wait(patience_s)

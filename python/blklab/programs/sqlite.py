@@ -1,9 +1,9 @@
-"""Rows put into an SQLite database, each in a transaction of its own.
+"""Inserts rows into an SQLite database, each in a separate transaction.
 
-What desktops and phones do all day: a commit is a few small writes, and fsync behind each of them.
-The comparisons that people quote time it this way (Phoronix's SQLite test). The table has an index;
-`synchronous` is FULL, SQLite's own default. Each copy has a database file of its own and inserts
-side by side with the others. SQLite is the one that this Python has.
+A typical workload of desktops and phones: a commit is a few small writes, each followed by fsync.
+Well-known comparisons measure it this way (Phoronix's SQLite test). The table has an index;
+`synchronous` is FULL, SQLite's default. Each copy has a separate database file and inserts in
+parallel. The SQLite version is that of this Python.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from blklab.programs.side_by_side import side_by_side
 
 _INDEX_VALUES = 1 << 30
 _ROW_EXTRA_BYTES = 200
-"""Of a row in the table and the index with half-empty pages; an estimate on the safe side."""
+"""The size of a row in the table and the index with half-empty pages; a conservative estimate."""
 _FIXED_BYTES = 8 << 20
-"""A log of SQLite grows to 4 MiB before it is folded in, and is not larger without one."""
+"""SQLite's log grows to 4 MiB before a checkpoint; a rollback journal is not larger."""
 
 
 def begin(values: Values, place: Place) -> Callable[[], Outcome]:
@@ -56,7 +56,7 @@ def _measure(values: Values, seed: int, files: list[str]) -> Outcome:
 
 
 def _opened(file: str) -> sqlite3.Connection:
-    # Without a transaction of the module's own, each statement is one.
+    # Without a transaction from the module, each statement is one.
     database = sqlite3.connect(file, isolation_level=None)
     database.execute("PRAGMA synchronous=FULL")
     return database
@@ -64,7 +64,7 @@ def _opened(file: str) -> sqlite3.Connection:
 
 PROGRAM = Program(
     name="sqlite",
-    summary="SQLite: insertions, each in a transaction of its own",
+    summary="SQLite: insertions, each in a separate transaction",
     unit="rows/s",
     higher_is_better=True,
     operation="an insertion",

@@ -1,10 +1,10 @@
-"""A command is started on a cold cache, again and again, while others read and write.
+"""Starts a command on a cold cache repeatedly, while other threads read and write.
 
-What a desktop feels: some hundred small reads, each waited for, beside streams that want the whole
-disk. The command is a Python of its own: the interpreter and the modules that it imports are copied
-into the directory, and forgotten by the page cache before each start (`posix_fadvise`); libraries
-of the system are not. Readers and writers go through files of their own in order, and nothing of
-them stays in the page cache. The figure is the mean time from start to end of the command.
+The user's experience on a desktop: some hundred small synchronous reads, beside streams that can
+use the whole disk. The command is a private Python: the interpreter and its imported modules are
+copied into the directory, and dropped from the page cache before each start (`posix_fadvise`);
+system libraries are not. Readers and writers process their own files in order, and their data do
+not stay in the page cache. The figure is the mean time from start to end of the command.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FLUSH_BLOCKS = 16
 
 
 def begin(values: Values, place: Place) -> Callable[[], Outcome]:
-    """Copy the command; write out what readers read."""
+    """Copy the command; create the readers' files."""
     program, library = _copied(place.directory)
     command = _command(program, library)
     place.run(command)
@@ -71,7 +71,7 @@ def _measure(
 
 @contextlib.contextmanager
 def _streaming(streams: Sequence[Path], readers: int) -> Iterator[None]:
-    """The first of them are read meanwhile, the others written. OSError if one could not be."""
+    """Reads the first of these files meanwhile, and writes the others. OSError if one fails."""
     ended = threading.Event()
     with ThreadPoolExecutor(len(streams) or 1) as threads:
         running = [
@@ -87,7 +87,7 @@ def _streaming(streams: Sequence[Path], readers: int) -> Iterator[None]:
 
 
 def _stream(path: Path, ended: threading.Event, *, writes: bool) -> None:
-    """From beginning to end, again and again."""
+    """Processes the file from beginning to end, repeatedly."""
     block = os.urandom(_BLOCK_BYTES)
     with path.open("r+b", buffering=0) as file:
         handle, size = file.fileno(), path.stat().st_size
@@ -111,7 +111,7 @@ def _forget(path: Path) -> None:
 
 
 def _copied(directory: Path) -> tuple[Path, Path]:
-    """The interpreter and the modules, compiled and on the disk."""
+    """The interpreter and the modules, compiled and flushed to the disk."""
     program, library = directory / "python", directory / "lib"
     shutil.copy(Path(sys.executable).resolve(), program)
     library.mkdir()
@@ -129,7 +129,7 @@ def _copied(directory: Path) -> tuple[Path, Path]:
 
 
 def _command(program: Path, library: Path) -> list[str]:
-    """Modules in C, which are not copied, come from where they are."""
+    """Modules in C are not copied; they are loaded from their own directories."""
     places = [str(library), *(path for path in sys.path if path.endswith("lib-dynload"))]
     code = f"import sys; sys.path[:] = {places!r}; import {', '.join(_IMPORTED)}"
     return [str(program), "-I", "-S", "-B", "-c", code]

@@ -1,8 +1,8 @@
 """sysbench's fileio test: random reads and writes of 16 KiB, three to two, with fsync now and then.
 
-sysbench writes the files out, then its threads work on them through the page cache and fsync all
-files after each 100 requests (its defaults). The figure is reads and writes together in a second;
-what it says of latencies is kept in its output.
+sysbench creates the files, then its threads access them through the page cache and fsync all files
+after each 100 requests (its defaults). The figure is reads plus writes per second; its latencies
+are only stored in its output.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _MIB = 1 << 20
 
 
 def begin(values: Values, place: Place) -> Callable[[], Outcome]:
-    """Its files are written out."""
+    """Creates its files."""
     files = [f"--file-num={values['files']}", f"--file-total-size={values['size_mib']}M"]
     place.run(["sysbench", "fileio", *files, "prepare"])
     options = [
         "--file-test-mode=rndrw",
         f"--threads={values['threads']}",
         f"--time={values['duration_s']}",
-        # Of 32 bits; 0 would be the time of day.
+        # 32 bits; 0 would mean the time of day.
         f"--rand-seed={place.seed % (2**31 - 1) + 1}",
     ]
     return lambda: _outcome(place.run(["sysbench", "fileio", *files, *options, "run"]))

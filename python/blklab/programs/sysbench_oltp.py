@@ -1,11 +1,11 @@
-"""sysbench's oltp_read_write transactions on a MariaDB server of our own.
+"""sysbench's oltp_read_write transactions on a private MariaDB server.
 
-The tables are made and filled, the server is stopped and started again, so that nothing is in its
-memory; then sysbench's threads run transactions, each of 14 selections, two updates, a deletion and
-an insertion. Rows are chosen evenly, where sysbench by itself prefers a few: those would
-be in memory soon, and the disk would not count. The figure is its transactions per second;
-latencies are those of its histogram, to 2 %. All tables are several times as large as the
-server's cache, or the disk is only written.
+The tables are created and filled, and the server is restarted with empty caches; then sysbench's
+threads run transactions, each of 14 selections, two updates, a deletion and an insertion. Rows are
+chosen uniformly. sysbench's default prefers a few rows, which would soon be in memory, so that the
+disk would not matter. The figure is its transactions per second; latencies come from its histogram,
+with a resolution of 2 %. The tables should be several times as large as the server's cache;
+otherwise the disk only receives writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from blklab.programs.program import Outcome, Parameter, Program, Values
 
 _TPS = re.compile(r"^\s*transactions:\s+\d+\s+\(([0-9.]+) per sec\.\)", re.MULTILINE)
 _HISTOGRAM = re.compile(r"^\s*([0-9]+\.[0-9]+) \|\**\s+([0-9]+)\s*$", re.MULTILINE)
-"""A value in ms, a bar, and how many took about so long."""
+"""A line of the histogram: a value in ms, a bar, and a count."""
 _MS = 1_000_000
 # A row is some 190 bytes and its index entry 10; pages that fill in random order are half empty.
 _ROW_BYTES = 500
@@ -28,7 +28,7 @@ _GROWTH_BYTES_PER_S = 1 << 20
 
 
 def begin(values: Values, place: Place) -> Callable[[], Outcome]:
-    """Make the server and its tables; start it with nothing in its memory."""
+    """Create the server and its tables; start it with empty caches."""
     server = mariadb.Server(place, values["buffer_pool_mib"], values["threads"])
     server.make()
     options = [
@@ -37,7 +37,7 @@ def begin(values: Values, place: Place) -> Callable[[], Outcome]:
         *(f"--mysql-user={server.owner}", f"--mysql-db={mariadb.DATABASE}"),
         *(f"--tables={values['tables']}", f"--table-size={values['rows']}"),
         "--rand-type=uniform",
-        # Of 32 bits; 0 would be the time of day.
+        # 32 bits; 0 would mean the time of day.
         f"--rand-seed={place.seed % (2**31 - 1) + 1}",
     ]
     with server.running():

@@ -1,13 +1,11 @@
-"""TPC-C's transactions, as go-tpc issues them, on a MariaDB server of our own.
+"""TPC-C's transactions, issued by go-tpc, on a private MariaDB server.
 
-Warehouses are filled, the server is stopped and started again, so that nothing is in its memory;
-then each of go-tpc's threads runs one transaction after the other, without TPC-C's times to key
-and to think. The figure is its tpmC, new orders in a minute. It is no result by the rules of the
-TPC, and not comparable with one. go-tpc tells latencies to one digit only; they are kept in its
-output. It draws its own seed each time.
-
-go-tpc knows TCP only: the server listens on a port of 127.0.0.1, for an account of one
-database and no files. go-tpc runs as you, the server as its user.
+Warehouses are filled, and the server is restarted with empty caches; then each of go-tpc's threads
+runs one transaction after the other, without TPC-C's keying and think times. The figure is its
+tpmC, new orders per minute. It is not a result by the rules of the TPC, and not comparable with
+one. go-tpc reports latencies with one digit only; they are stored in its output. It draws its own
+seed each time. go-tpc supports only TCP: the server listens on a port of 127.0.0.1, for an account
+of one database and no files. go-tpc runs as you, the server as its user.
 """
 
 from __future__ import annotations
@@ -24,18 +22,18 @@ from blklab.programs.place import Place, last_line, told
 from blklab.programs.program import Outcome, Parameter, Program, Values
 
 INSTALL = "go install github.com/pingcap/go-tpc/cmd/go-tpc@v1.0.12"
-# What it cannot insert it leaves out and goes on; only with a second try it says so.
+# A failed insertion is skipped; go-tpc reports it only after a second try.
 _TELL_FAILURES = ("--retry-count=1", "--retry-interval=0s")
 _FAILURE = re.compile(r"^exec statement error: (.*?)(?:, try again later\.*)?$", re.MULTILINE)
 _TPMC = re.compile(r"^tpmC: ([0-9.]+), tpmTotal: ", re.MULTILINE)
-# 100 MB as they are filled, and the halves of pages that transactions split.
+# 100 MB after filling, and half-empty pages that transactions split.
 _WAREHOUSE_BYTES = 200 << 20
 _GROWTH_BYTES_PER_S = 2 << 20
-"""Orders of 50 000 tpmC, some 2 KB each."""
+"""The orders at 50 000 tpmC, some 2 KB each."""
 
 
 def find(name: str) -> str | None:
-    """`go install` puts it where only some users' PATH goes."""
+    """`go install` puts it into a directory that is not in every user's PATH."""
     if found := mariadb.find(name):
         return found
     with contextlib.suppress(InputError):
@@ -44,18 +42,18 @@ def find(name: str) -> str | None:
 
 
 def begin(values: Values, place: Place) -> Callable[[], Outcome]:
-    """Make the server and fill the warehouses; start it with nothing in its memory."""
+    """Create the server and fill the warehouses; start it with empty caches."""
     server = mariadb.Server(place, values["buffer_pool_mib"], values["threads"], tcp=True)
     server.make()
     options = [_go_tpc(), "tpcc", *_login(server), f"--warehouses={values['warehouses']}"]
     with server.running():
         server.make_database()
-        # Its check of what it has filled takes minutes of MariaDB.
+        # Its check of the filled tables takes MariaDB minutes.
         fill = ("--no-check", f"--threads={min(values['threads'], 8)}", *_TELL_FAILURES)
         _check_filled(place.run([*options, "prepare", *fill]))
     stack = contextlib.ExitStack()
     stack.enter_context(server.running())
-    # Transactions that meet in a deadlock are rolled back, which TPC-C allows, and not counted.
+    # Deadlocked transactions are rolled back, which TPC-C allows, and are not counted.
     run = ("--ignore-error", f"--threads={values['threads']}", f"--time={values['duration_s']}s")
 
     def measure() -> Outcome:
@@ -86,7 +84,7 @@ def _login(server: mariadb.Server) -> list[str]:
 def _go_tpc() -> str:
     found = find("go-tpc")
     if found is None:
-        raise RunError("go-tpc: has gone")
+        raise RunError("go-tpc: has ended")
     return found
 
 

@@ -9,9 +9,18 @@ from blklab.domain import results_file
 from blklab.domain.comparison import OBJECTIVE_TEXT, OBJECTIVES
 from blklab.domain.latencies import OPERATION_TEXT
 from blklab.domain.results_file import Results
+from blklab.domain.validation import warning
 from blklab.experiment.analyse import Analysis, analyse
 from blklab.experiment.statistics import BOOTSTRAP_FROM, CONFIDENCE, MATTERS
-from blklab.experiment.words import few_text, percentiles_text, sentence, short, spread_text
+from blklab.experiment.words import (
+    DRAWN,
+    few_text,
+    hinge_text,
+    percentiles_text,
+    sentence,
+    short,
+    spread_text,
+)
 from blklab.report import payload
 from blklab.report.parts import css, environment, plotly, script, script_json
 from blklab.study.judge import Judgement
@@ -37,6 +46,9 @@ def render(
             statements=statements(judgements),
             figure=figure,
             setup=results.setup,
+            not_validated=warning(results.setup),
+            drawn=DRAWN,
+            hinge_text=hinge_text,
             analysis=analysis,
             cells={(cell.disk, cell.workload): cell for cell in analysis.cells},
             numbers={
@@ -65,11 +77,12 @@ def render(
 
 
 def study_page(study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement]) -> str:
-    """The page of a whole study: what was published beside what was measured, part by part."""
+    """The page of a whole study: published statements beside the measurements, part by part."""
     parts = [
         {
             "part": part,
             "outcome": outcome,
+            "not_validated": warning(outcome.results.setup) if outcome.results else "",
             "statements": statements(row for row in judgements if row.part == part.name),
         }
         for part, outcome in zip(study.parts, outcomes, strict=True)
@@ -98,7 +111,7 @@ def _title(results: Results) -> str:
 def study_files(
     study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement], out: Path
 ) -> dict[Path, str]:
-    """Everything that is to be written below `out`."""
+    """All files to write below `out`."""
     written = {out / FILE: to_text(study, outcomes, judgements)}
     for part, outcome in zip(study.parts, outcomes, strict=True):
         if outcome.results is not None:

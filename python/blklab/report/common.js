@@ -1,5 +1,5 @@
 "use strict";
-// What the scripts of all pages use.
+// Shared by the scripts of all pages.
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -7,7 +7,7 @@ const narrow = matchMedia("(max-width: 760px)");
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const seen = (value) => Number(value.toPrecision(3)).toLocaleString("en");
 
-// Plotly reads a little HTML in texts; names are shown as they are.
+// Plotly interprets some HTML in texts; names are escaped.
 const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
 function layout(extra, height) {

@@ -1,12 +1,12 @@
 """Two sets of comparisons side by side, with the ratios of their figures.
 
-A set is one comparison or several, whose runs are taken together. Disks are the same if they are
-called the same, else if they are of the same model: so a disk measured on two machines meets
-itself. Runs of the same seeds are compared seed by seed, as within a comparison; runs of other
-seeds have nothing in common and are compared as two independent samples.
+A set is one comparison, or several with their runs taken together. Disks are the same if they have
+the same name, else if they are of the same model: so the two results of a disk on two machines are
+compared. Runs with the same seeds are compared seed by seed, as within a comparison; runs with
+different seeds are compared as two independent samples.
 
-Each disk, load and scheduler is a question of its own: its intervals hold at 95 %, and of a
-hundred of them about five exclude a tie by chance.
+Each disk, workload and scheduler is a separate question: its intervals hold at 95 %, and about five
+of a hundred intervals exclude a tie by chance.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Gap:
     resolution: float = 1.0
     """The ratio caused by one I/O more or less."""
     why: str = ""
-    """Why it is not compared."""
+    """The reason if it is not compared."""
 
     @property
     def matters(self) -> bool:
-        """Whether the interval excludes a tie, by an amount worth a word."""
+        """Whether the interval excludes a tie, by a relevant amount."""
         if self.ratio is None:
             return False
         return any(is_shown(gap, self.resolution) for gap in (self.ratio, turned(self.ratio)))
@@ -73,13 +73,13 @@ class Pair:
     """None if a run has no throughput."""
     p99_ns: Gap | None
     figure: Gap | None = None
-    """Of a program that is not fio: what it is ranked by."""
+    """For a program other than fio: the figure that ranks it."""
     figure_unit: str | None = None
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What both sets have, side by side."""
+    """The common part of both sets, side by side."""
 
     pairs: tuple[Pair, ...]
     only_first: tuple[str, ...]
@@ -129,7 +129,7 @@ def _disks(several: Sequence[Comparison]) -> dict[str, NamedDiskData]:
 
 
 def _model(disk: NamedDiskData) -> Any:
-    """The model's full name and what was changed on it."""
+    """The model's full name and its changed keys."""
     changes = tuple(sorted(tuple(change) for change in disk.get("overrides", ())))
     return disk.get("name") or disk["label"], changes
 
@@ -137,7 +137,7 @@ def _model(disk: NamedDiskData) -> Any:
 def _cells(
     several: Sequence[Comparison], names: Mapping[str, str]
 ) -> dict[_Key, list[Measurement]]:
-    """Runs by seed; a run that is there twice, as where a simulation was run again, is one."""
+    """Runs by seed; duplicates, such as a repeated simulation, count once."""
     found: dict[_Key, list[Measurement]] = {}
     for one in several:
         for run in one.results().runs:

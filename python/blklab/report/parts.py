@@ -1,4 +1,4 @@
-"""What every page is made of: template environment, style, scripts, data, figures."""
+"""The parts of every page: template environment, style, scripts, data, figures."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def environment() -> Environment:
 
 
 def css(*more: str) -> Markup:
-    """The style of all pages, and that of this one."""
+    """The style of all pages, followed by this page's own."""
     return Markup("".join(map(_text, ("report.css", *more))))
 
 
 def script(*names: str) -> Markup:
-    """A page's scripts, behind what all of them use."""
+    """A page's scripts, after the common ones."""
     return Markup("".join(map(_text, ("common.js", *names))))
 
 
@@ -42,7 +42,7 @@ def plotly() -> Markup:
 
 
 def script_json(value: Any) -> Markup:
-    """JSON that cannot end the script element it stands in, whatever strings it holds."""
+    """JSON that cannot end its script element, whatever strings it contains."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -58,7 +58,7 @@ _UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
 
 def unit_of(typical_ns: float) -> tuple[str, float]:
-    """A unit of time, and what it has of ns."""
+    """A unit of time, and its length in ns."""
     for name, unit_ns in _UNITS:
         if typical_ns >= unit_ns:
             return name, unit_ns
@@ -66,11 +66,11 @@ def unit_of(typical_ns: float) -> tuple[str, float]:
 
 
 def digits(values: Any, count: int = 4) -> list[float | None]:
-    """Rounded to significant digits; what is no number becomes a gap."""
+    """Rounded to significant digits; a value that is not a number becomes a gap."""
     array = np.asarray(values, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         power = count - 1 - np.floor(np.log10(np.abs(array)))
-    # What is smaller than any picture shows is rounded to nothing.
+    # Values too small for any picture are rounded to 0.
     scale = 10.0 ** np.where(np.isfinite(power), np.minimum(power, _POWER_MAX), 0.0)
     rounded = np.where(np.isfinite(array), np.round(array * scale) / scale, np.nan)
     return [None if value != value else value for value in rounded.tolist()]  # noqa: PLR0124

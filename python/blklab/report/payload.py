@@ -57,7 +57,7 @@ def build(results: Results, analysis: Analysis) -> dict[str, Any]:
 
 
 def thinning(results: Results) -> str:
-    """What the pictures omit, in a sentence."""
+    """The omissions of the pictures, in a sentence."""
     strides = [run.story.overview_stride for run in results.runs if run.story is not None]
     if not strides:
         return ""
@@ -109,7 +109,7 @@ def _cell(
 
 
 def _unmeasured(runs: Collection[Measurement]) -> dict[str, str]:
-    """Why there are no series of the processes or of the queue, if there are none."""
+    """The reason if there are no series of the processes or of the queue."""
 
     def missing(name: str) -> bool:
         return any(
@@ -142,7 +142,7 @@ def _most_telling(analysis: Analysis) -> int:
 
 
 def _titles(cell: Cell) -> dict[str, str]:
-    """A title says what the picture shows, so that it is understood before it is read."""
+    """The title of a picture: its result in a sentence."""
     titles = {}
     by_rate = sorted(cell.rows, key=lambda row: row.rate.estimate)
     low, high = (number_text(row.rate.estimate) for row in (by_rate[0], by_rate[-1]))
@@ -195,7 +195,7 @@ def _story(story: Story, duration_ns: int, unit_ns: float) -> dict[str, Any]:
     widths_ns = np.maximum(ends_ns - starts * story.interval_ns, 1)
 
     def total(name: str) -> Floats:
-        # What was not measured is not known anywhere: a gap, not nothing.
+        # A figure that was not measured is a gap, not 0.
         measured = len(series.get(name, ())) == intervals
         if not intervals or not measured:
             return np.full(len(starts), np.nan)
@@ -218,7 +218,7 @@ def _story(story: Story, duration_ns: int, unit_ns: float) -> dict[str, Any]:
 
 
 def _service(served: Service) -> list[dict[str, Any]]:
-    """What each process had received by when: where its turns end, thinned."""
+    """The bytes that each process had received at the ends of its turns, thinned."""
     process, end_ns = np.array(served.process), np.array(served.end_ns)
     count = np.array(served.bytes)
     lines = []

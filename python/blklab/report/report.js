@@ -16,7 +16,7 @@ function draw(name, title, note, traces, extra, height = 300) {
   Plotly.react(figure.querySelector(".plot"), traces, layout(extra, height), { displayModeBar: false, responsive: true });
 }
 
-// Says why there is no picture where there could be one.
+// Shows the reason for a missing picture.
 function without(name, title, why) {
   const figure = byId(`figure-${name}`);
   figure.querySelector("strong").textContent = title;
@@ -38,7 +38,7 @@ function endLabels(lines, range, height, yref = "y", x = 1) {
   }));
 }
 
-// Round figures in full; fewer where there is no room. The range is never so narrow that
+// Round tick values; fewer if there is little space. The range is never so narrow that
 // differences without practical effect fill the picture.
 function logAxis(values) {
   const known = values.filter((value) => value > 0);
@@ -106,7 +106,7 @@ function cdf(cell) {
     xaxis: { ...axis, title: { text: `latency, ${cell.unit}` } },
     yaxis: {
       type: "log", range: [0, -4.05], tickvals: [0.9, ...NINES], ticktext: ["10 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %"],
-      title: { text: "share that took less" },
+      title: { text: "share with a lower latency" },
     },
   }, narrow.matches ? 340 : 660);
 }
@@ -163,10 +163,10 @@ function multiples(cell, make, x, y, each) {
   return [traces, extra, wide ? 330 : Math.max(1, names.length) * each];
 }
 
-// Not the colours of the first schedulers: a process is something else.
+// Other colours than those of the first schedulers.
 const PROCESS_SLOTS = [3, 6, 5, 4, 1, 2, 0];
 
-// Where there are more processes than colours, those of one job have the same.
+// With more processes than colours, the processes of a job share a colour.
 function processColour(cell, process) {
   if (process === KERNEL) return css("--quiet");
   const number = cell.jobs.length > PROCESS_SLOTS.length ? [...new Set(cell.jobs)].indexOf(cell.jobs[process]) : process;
@@ -219,7 +219,7 @@ function position(cell, key, name, title, note, unit) {
   processLegend(cell, name);
 }
 
-// One line or a cloud of dots for each process; only where there are several.
+// One line or a cloud of dots for each process; only for several processes.
 function shared(cell) {
   const several = cell.jobs.length > 1;
   for (const name of ["service", "waits"]) byId(`figure-${name}`).hidden = !several;
@@ -293,7 +293,7 @@ function show(number) {
   depth(cell);
 }
 
-// The pictures wait until they are about to be seen.
+// Pictures are drawn when they are about to become visible.
 function whenSeen(element, then) {
   const observer = new IntersectionObserver((entries) => {
     if (entries.some((entry) => entry.isIntersecting)) { observer.disconnect(); then(); }

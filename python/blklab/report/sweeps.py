@@ -1,4 +1,4 @@
-"""Curves over the one number in which several workloads differ: threads, clients, copies."""
+"""Curves of workloads that differ in one number: threads, clients, copies."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def _curve(disk: str, sweep: Sweep, by_name: Mapping[str, Cell]) -> dict[str, An
     cells = [by_name[name] for _, name in sweep.members]
     numbers = [number for number, _ in sweep.members]
     operations = {cell.operation for cell in cells}
-    # A latency of reads and one of writes are no curve.
+    # Latencies of reads and of writes do not form one curve.
     operation = operations.pop() if len(operations) == 1 else ""
     p99s_ns = [row.p99.estimate for cell in cells for row in cell.rows]
     known_ns = sorted(value for value in p99s_ns if math.isfinite(value))
     unit, unit_ns = unit_of(known_ns[len(known_ns) // 2] if operation and known_ns else 1e6)
     what = "figure" if cells[0].is_program else "throughput"
-    told = [f"Best {what}: {_who_wins(numbers, cells, 'throughput')}."]
+    told = [f"Best {what}: {_winners_text(numbers, cells, 'throughput')}."]
     if operation:
-        told.append(f"Best p99: {_who_wins(numbers, cells, 'latency')}.")
+        told.append(f"Best p99: {_winners_text(numbers, cells, 'latency')}.")
     return {
         "name": f"{disk}: {sweep.load} over {sweep.parameter}",
         "parameter": sweep.parameter,
@@ -76,7 +76,7 @@ def _interval(interval: Interval | None, by: float) -> list[float | None]:
     return digits([value / by for value in (interval.estimate, interval.low, interval.high)])
 
 
-def _who_wins(numbers: Sequence[int], cells: Sequence[Cell], objective: str) -> str:
+def _winners_text(numbers: Sequence[int], cells: Sequence[Cell], objective: str) -> str:
     """By the verdicts: `bfq at 4 to 16, none clearly at 32`."""
     verdicts = [cell.verdicts[objective] for cell in cells]
     winners = [

@@ -15,11 +15,10 @@ from blklab.timelines.decisions import KINDS, SPANS
 from blklab.timelines.timeline import QUEUE, Request, Span, Timeline
 
 LANES = 12
-"""Requests drawn above one another in a row; further ones share the last lane, where only what
-the disk does with them is drawn."""
+"""The number of lanes in a row, with one request each; further requests share the last lane, which
+shows only their service time."""
 _HEAD, _LOW_HEAD, _BETWEEN = 1.3, 0.4, 0.9
-"""Height of what stands above a row's lanes, where there are turns and where there are none, and
-between rows; a lane is 1 high."""
+"""The height above a row's lanes, with turns and without, and between rows; a lane is 1 high."""
 _UNITS = (("s", 1e9, 5e9), ("ms", 1e6, 5e6), ("us", 1e3, 0.0))
 
 
@@ -94,7 +93,7 @@ def payload(timeline: Timeline) -> dict[str, Any]:
         lane = min(timeline.lanes[request.number], LANES - 1)
         place = (row["top"] - row["head"] - lane - 0.5, 0.7)
         for kind, start_ns, end_ns in _stages(request):
-            # Bars over one another say nothing.
+            # Overlapping bars are not readable.
             if lane < LANES - 1 or kind != "queued":
                 bar(kind, start_ns, end_ns, place, "", _hover(request))
     marks = [d for d in timeline.decisions if not KINDS[d.kind].span]
@@ -114,7 +113,7 @@ def payload(timeline: Timeline) -> dict[str, Any]:
 
 
 def _rows(timeline: Timeline) -> dict[int, dict[str, Any]]:
-    """From the top down: where each row begins and ends, in lanes."""
+    """The begin and end of each row from the top, in lanes."""
     most = Counter[int]()
     for request in timeline.requests:
         lanes = min(timeline.lanes[request.number] + 1, LANES)
@@ -146,7 +145,7 @@ def _kind_of(span: Span) -> str:
 
 
 def _label(span: Span) -> str:
-    """What is written into a band that is wide enough."""
+    """The text in a band that is wide enough."""
     if span.kind == "batch":
         return "writes" if "writes" in span.began else "reads"
     return span.why if span.kind == "turn" else ""
@@ -182,11 +181,11 @@ def _hover(request: Request) -> str:
 
 
 _AT_FIRST = 120
-"""Requests that the picture begins with: more would be too thin to be told apart."""
+"""The number of requests in the initial view: more would be too thin to distinguish."""
 
 
 def _first(timeline: Timeline) -> int:
-    """Until when the picture shows at first."""
+    """The end of the initial view."""
     if len(timeline.requests) <= 2 * _AT_FIRST:
         return timeline.until_ns
     return min(timeline.requests[_AT_FIRST].completed_ns, timeline.until_ns)
@@ -195,7 +194,7 @@ def _first(timeline: Timeline) -> int:
 def _counts(timeline: Timeline) -> list[tuple[str, int]]:
     """Decisions by kind, the most frequent first."""
     told = [KINDS[d.kind] for d in timeline.decisions]
-    # Of a turn the end says more, of everything else the beginning.
+    # For a turn its end is more informative, for everything else its beginning.
     return Counter(
         f"turn ends: {kind.short}" if kind.span == "turn" else kind.short
         for kind in told

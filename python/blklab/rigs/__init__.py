@@ -1,4 +1,4 @@
-"""Rigs: where an experiment runs. Each is one file with a `Rig`, and one line below."""
+"""Rigs run experiments. Each is one file with a `Rig`, and one line below."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 
 class Rig(Protocol):
-    """A place where experiments run; one object is used from several threads."""
+    """Runs experiments; several threads use one object."""
 
     name: str
     spec: RigSpec
-    """Of what it was made, and can be made again, here or elsewhere; kernels by their keys."""
+    """The spec that makes an equal rig, here or elsewhere; with kernels by their keys."""
     at_once: int
-    """Most runs at the same time that do not disturb each other."""
+    """Maximum number of parallel runs that do not disturb each other."""
 
     def find_disk(self, spec: str) -> Disk:
-        """What the user calls so: a disk model, or a place on a real disk. InputError if there
-        is none."""
+        """The disk that the user names: a disk model, or a place on a real disk. InputError if
+        there is none."""
 
     def put_right(self) -> None:
-        """Restore what killed runs have left, before disks are described for a run; `prepared`
-        tells it."""
+        """Undo leftovers of killed runs, before disks are described for a run; `prepared` reports
+        them."""
 
     def describe_disk(self, disk: Disk) -> DiskData:
         """Name, kind, limits and parameters, as plain data; changes nothing. InputError if it is
@@ -45,49 +45,49 @@ class Rig(Protocol):
     def prepared(
         self, experiments: Sequence[Experiment], tell: Callable[[str], None]
     ) -> AbstractContextManager[None]:
-        """All of these run inside the ``with``: what has to be done before them and undone behind
-        them. `tell` is given lines for a person, among them how long it will take where that is
-        not a matter of seconds. InputError if one of them cannot run."""
+        """Prepares these runs, which happen inside the ``with``, and undoes the preparation at its
+        end. `tell` receives notes for the user, such as the expected time if it is more than
+        seconds. InputError if one of them cannot run."""
 
     def describe(self) -> dict[str, Any]:
-        """What a result of it depends on besides the experiment, as plain data; ``text`` is
-        that for a person, empty if there is nothing to say."""
+        """The conditions that affect its results besides the experiment, as plain data; ``text`` is
+        a description, or empty."""
 
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
-        """Every value of the host that counts here, with these changed. InputError if wrong."""
+        """Every value of the host that this rig uses, with these changes. InputError if one is
+        wrong."""
 
     def check_scheduler(self, spec: SchedulerSpec) -> Scheduler:
-        """What it is and what it sets here. InputError if it is wrong, as far as that is known
-        before it runs."""
+        """The scheduler and its settings on this rig. InputError if it is wrong, as far as that is
+        known before it runs."""
 
     def alone(self, experiment: Experiment) -> tuple[RigSpec, Experiment]:
-        """The rig to make for this one run elsewhere, and what it runs there: kernels are named by
-        their keys. What `prepared` has done is not in it. InputError if there is no such
-        kernel."""
+        """The spec and the experiment for running this one elsewhere, with kernels named by their
+        keys. The work of `prepared` is not included. InputError if there is no such kernel."""
 
     def run(self, experiment: Experiment) -> Result:
         """Run it to the end. InputError for bad input, RunError if it fails."""
 
     def position(self) -> tuple[float, float | None]:
-        """Seconds of its own clock that the run under way has come, and by when it will have
-        ended; 0 and None where that is not known."""
+        """Progress of the current run and its expected end, in seconds of the rig's own clock; 0
+        and None if not known."""
 
     def cancel(self) -> None:
-        """Make every run that is under way end soon, with KeyboardInterrupt."""
+        """Make every current run end soon, with KeyboardInterrupt."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """A rig that can be asked for."""
+    """A rig that the user can choose."""
 
     summary: str
-    """For ``--help``: what it runs."""
+    """Its purpose, for ``--help``."""
     place: str
     """``module:class``."""
     options: tuple[str, ...] = ()
     """Options of the commands, and with underscores keyword arguments of the class."""
     programs: bool = False
-    """Whether it runs programs too that are not fio."""
+    """Whether it also runs programs other than fio."""
 
 
 RIGS = {
@@ -123,7 +123,7 @@ def check_workload(name: str, workload: Entry) -> None:
 
 
 def rig(what: str | RigSpec) -> Rig:
-    """A fresh rig. InputError if there is none of that name, or if it has not such an option."""
+    """A new rig. InputError if there is none of that name, or if it does not have the option."""
     spec = RigSpec.of(what)
     name = spec.name
     check(name)
@@ -141,5 +141,6 @@ def rig(what: str | RigSpec) -> Rig:
 
 
 def find_disk(place: Rig, disk: str | os.PathLike[str] | Disk) -> Disk:
-    """What the user calls so on that rig; a `Disk` is one already. InputError if there is none."""
+    """The disk that the user names on that rig; a `Disk` is returned unchanged. InputError if there
+    is none."""
     return disk if isinstance(disk, Disk) else place.find_disk(os.fspath(disk))

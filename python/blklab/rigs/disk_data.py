@@ -1,9 +1,9 @@
-"""A file that keeps a disk model's data from one run to the next.
+"""A file that keeps a disk model's data between runs.
 
-A disk's data are as large as the disk, and writing to them overwrites what is there. So a file is
-used only if it is new, or if blklab made it: then it has the disk's size to the byte and carries a
-mark, an extended attribute, which goes with the file and leaves its content alone. A disk that uses
-it holds a lock on it.
+The data are as large as the disk, and writes overwrite the file. So a file is used only if it is
+new, or if blklab made it: then it has exactly the disk's size and a mark, an extended attribute,
+which stays with the file and does not change its content. A disk that uses the file holds a lock on
+it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ _NO_DATA = errno.ENXIO
 
 
 class DiskData:
-    """A file for one disk, locked until it is closed; :meth:`fileno` can be given on."""
+    """A file for one disk, locked until it is closed; :meth:`fileno` can be passed on."""
 
     def __init__(self, path: str | Path, capacity_bytes: int) -> None:
-        """Open the file, or make it: InputError if it is not blklab's, RunError if it is in use."""
+        """Open the file, or create it: InputError if it is not blklab's, RunError if it is in
+        use."""
         self.path = Path(path).absolute()
         self._handle = -1
         try:
@@ -104,7 +105,7 @@ class DiskData:
         return False
 
     def hand_over(self, user: int) -> None:
-        """From now on it belongs to `user`, if it was this process's; InputError otherwise."""
+        """Give the file to `user`, if it belongs to this process's user; InputError otherwise."""
         found = os.fstat(self._handle).st_uid
         if found not in (os.geteuid(), user):
             raise InputError(
@@ -114,7 +115,7 @@ class DiskData:
         os.fchown(self._handle, user, -1)
 
     def close(self) -> None:
-        """Let another use it."""
+        """Release the lock."""
         if self._handle >= 0:
             os.close(self._handle)
         self._handle = -1

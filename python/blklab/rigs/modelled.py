@@ -1,4 +1,4 @@
-"""The common part of rigs with disk models: they change nothing that must be restored."""
+"""The common part of rigs with disk models, which change nothing that must be restored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ModelledDisks:
     at_once = sys.maxsize
 
     def alone(self, experiment: Experiment) -> tuple[RigSpec, Experiment]:
-        """A model needs nothing of this rig; see :class:`blklab.rigs.Rig`."""
+        """A model needs no preparation; see :class:`blklab.rigs.Rig`."""
         return self.spec, experiment
 
     def find_disk(self, spec: str) -> Disk:
@@ -32,15 +32,15 @@ class ModelledDisks:
         except InputError as error:
             if Path(spec).is_dir() or Path(spec).is_block_device():
                 raise InputError(
-                    f"--disk: {shown(spec)} is no model; to measure it: --rig live"
+                    f"--disk: {shown(spec)} is not a model; to measure it: --rig live"
                 ) from error
             raise
 
     def put_right(self) -> None:
-        """A model keeps nothing; see :class:`blklab.rigs.Rig`."""
+        """A model leaves nothing to undo; see :class:`blklab.rigs.Rig`."""
 
     def describe_disk(self, disk: Disk) -> DiskData:
-        """What its file says; see :class:`blklab.rigs.Rig`."""
+        """The data of its file; see :class:`blklab.rigs.Rig`."""
         described: DiskData = plain(core.disk_model(disk))
         return described
 

@@ -1,6 +1,6 @@
-"""Make a scheduler and its settings stick to a disk, see whether they hold, and undo it.
+"""Make a scheduler and its settings permanent for a disk, check that they hold, and undo them.
 
-`choice` says what is to be set, `keys` which disks are meant, `rule` writes udev's rule,
-`profile` tuned's, `rivals` finds what would undo it, `record` keeps what was before, `change`
-does it and takes it back.
+`choice` parses the settings, `keys` identifies the disks, `rule` writes udev's rule, `profile`
+tuned's profile, `rivals` finds conflicting rules and services, `record` stores the previous state,
+`change` applies and reverts.
 """

@@ -1,8 +1,8 @@
-"""Apply and undo: each whole, or not at all.
+"""Apply and undo: each completely, or not at all.
 
-The record is written first, then the rules file (and tuned's profile), then udev is told, then
-every setting is read back and set directly where udev has not. If anything of that fails, all of
-it is taken back. A process that is killed leaves a record of what it was about to do.
+The record is written first, then the rules file (and tuned's profile); then udev reloads its rules,
+and every setting is read back and set directly if udev did not set it. If a step fails, all steps
+are reverted. A killed process leaves a record of its planned changes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TUNED = "tuned profile"
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that `carry_out` will do."""
+    """All steps of `carry_out`."""
 
     entry: AppliedEntry
     earlier: list[AppliedEntry]
@@ -53,9 +53,10 @@ class Plan:
 
 
 def plan(target: Queue, settings: Mapping[str, str], of: str, form: str, roots: Roots) -> Plan:
-    """What it takes to make the disk, or all of its model or kind, be set so.
+    """The plan that gives the disk, or all of its model or kind, these settings.
 
-    InputError if the kernel does not have the scheduler, or nothing tells the disk from others.
+    InputError if the kernel does not have the scheduler, or if no key distinguishes the disk from
+    others.
     """
     if form not in FORMS:
         raise InputError(f"--as: no '{shown(form)}'{nearest(form, FORMS)}")
@@ -76,7 +77,8 @@ def plan(target: Queue, settings: Mapping[str, str], of: str, form: str, roots: 
         except (InputError, queue.GoneError):
             if name == target.name:
                 raise
-            # Another of its model or kind went while we looked; its rule waits for it.
+            # Another disk of its model or kind has just disappeared; the rule applies when it
+            # returns.
             continue
         disks.append(disk)
         pictures.append(picture)
@@ -98,7 +100,7 @@ def plan(target: Queue, settings: Mapping[str, str], of: str, form: str, roots: 
             "--as tuned: tuned sets schedulers and read_ahead_kb only, and neither is given"
         )
     if with_tuned:
-        # The profile takes the place of what tuned's other sections say.
+        # The profile replaces the settings of tuned's other sections.
         for name, found in against.items():
             against[name] = [one for one in found if not _held_by_profile(one, entry)]
     return made
@@ -107,9 +109,10 @@ def plan(target: Queue, settings: Mapping[str, str], of: str, form: str, roots: 
 def carry_out(
     made: Plan, roots: Roots, programs: Programs, under_sudo: Sequence[str] = ()
 ) -> list[str]:
-    """Do it; what was not as expected, in lines. After an error everything is as before.
+    """Carry out the plan; returns unexpected findings, a line each.
 
-    `under_sudo` is what this command has to be told besides, if root is to type it.
+    After an error everything is unchanged. `under_sudo` holds further arguments for the same
+    command under sudo.
     """
     _check_may_write(roots, under_sudo)
     with (
@@ -140,7 +143,7 @@ def _carried_out(made: Plan, signals: Signals, roots: Roots, programs: Programs)
                 notes.append(f"{disk.name}: udev did not set {listed}; blklab set it directly")
             _check_all(disk, made.entry.settings)
             before.after = disk.settings()
-        # Too late to be taken back: a signal from now on finds it done.
+        # Complete: a signal from now on reverts nothing.
         signals.hold()
         made.entry.done = True
         record.save(entries, roots)
@@ -156,8 +159,9 @@ def _carried_out(made: Plan, signals: Signals, roots: Roots, programs: Programs)
 
 
 def undo(roots: Roots, programs: Programs) -> tuple[AppliedEntry, list[str]]:
-    """Take back the latest entry: its settings, its rules, its profile. What could not be put
-    back stands in lines. InputError if there is none, or the files are no longer ours."""
+    """Revert the latest entry: its settings, its rules, its profile. Returns a line for each
+    setting that could not be restored. InputError if there is no entry, or if the files are no
+    longer ours."""
     if not record.load(roots):
         raise InputError("nothing is applied; there is nothing to undo")
     _check_may_write(roots)
@@ -170,7 +174,7 @@ def undo(roots: Roots, programs: Programs) -> tuple[AppliedEntry, list[str]]:
         signals.hold()
         if entries[-1].done:
             _check_ours(entries, roots)
-            # From here on, only going on with undoing leads anywhere.
+            # From here on, an interrupted undo can only be continued.
             entries[-1].done = False
             record.save(entries, roots)
         left = _take_back(entries[-1], entries[:-1], roots, programs)
@@ -196,7 +200,7 @@ def _take_back(
 
 
 def _restore(one: Before, applied: Mapping[str, str], roots: Roots) -> list[str]:
-    """Put back what this entry has set, and what the kernel has changed with it."""
+    """Restore the settings of this entry, and those that the kernel changed with them."""
     try:
         disk = _again(one, roots)
         now = disk.settings() if disk is not None else {}
@@ -205,22 +209,23 @@ def _restore(one: Before, applied: Mapping[str, str], roots: Roots) -> list[str]
     if disk is None:
         return [f"{shown(one.name)} is another disk now; none of its settings was restored"]
     touched = _touched(one, applied)
-    # The rest stays as it is now, though what is put back may disturb it.
+    # Other settings keep their current values, even if a restored one disturbs them.
     rest = {name: now[name] for name in one.before if name in now and name not in touched}
     return put_back(disk, rest | {name: one.before[name] for name in touched})
 
 
 def _touched(one: Before, applied: Mapping[str, str]) -> list[str]:
-    """The attributes that this entry has set, or had changed by the kernel. What else differs
-    by now was set by others since.
+    """The attributes that this entry has set, or that the kernel changed with them.
 
-    Equal before and after does not mean left alone: another scheduler resets `nr_requests`, and
-    resets it again when the first comes back.
+    Other differences were made by other programs since. An attribute with equal values before and
+    after may still be affected: a change of scheduler resets `nr_requests`, and so does the change
+    back.
     """
     touched = [
         name
         for name, value in one.before.items()
-        # One that was killed on its way has no picture of after: it may have changed all.
+        # A killed process has not recorded the state after the change: it may have changed
+        # everything.
         if name in applied or one.after.get(name) != value
     ]
     if SCHEDULER in touched:
@@ -248,7 +253,7 @@ def _again(one: Before, roots: Roots) -> Queue | None:
 def _key(
     target: Queue, of: str, settings: Mapping[str, str], roots: Roots
 ) -> tuple[Key, list[str]]:
-    """The first key that means this disk, and of keys for one only this one."""
+    """The first key that matches this disk, and if the key is for one disk, no other."""
     found: list[str] = []
     for key in keys.key(of, target, roots):
         meant = rule.disks([rule.Part(key, settings)], roots)
@@ -258,13 +263,16 @@ def _key(
     if target.name in found:
         others = ", ".join(shown(name) for name in found if name != target.name)
         raise InputError(f"{shown(target.name)}: {others} have the same id; use --for model")
-    raise InputError(f"{shown(target.name)}: no udev rule can tell it from others; use --for kind")
+    raise InputError(
+        f"{shown(target.name)}: no udev rule can distinguish it from others; use --for kind"
+    )
 
 
 def _check_not_spread(
     earlier: Sequence[AppliedEntry], asked: Mapping[str, str], names: Sequence[str], roots: Roots
 ) -> None:
-    """InputError if what was applied to some of these disks would reach all of them, unasked."""
+    """InputError if settings of some of these disks would now apply to all of them without being
+    requested."""
     for entry in earlier:
         meant = set(rule.disks([entry.part], roots))
         unasked = [name for name in entry.settings if name not in asked]
@@ -302,7 +310,7 @@ def _module(target: Queue, settings: Mapping[str, str], roots: Roots) -> str:
 def _load_module(made: Plan, programs: Programs) -> list[str]:
     if not made.module:
         return []
-    # The kernel loads it by itself when udev sets the scheduler at the next boot.
+    # At the next boot the kernel loads the module when udev sets the scheduler.
     wrong = programs.run(["modprobe", made.module])
     return [wrong] if wrong else []
 
@@ -324,7 +332,7 @@ def _new_profile(entries: Sequence[AppliedEntry], roots: Roots) -> str:
 
 
 def _profile(entries: Sequence[AppliedEntry]) -> str:
-    """As it was written with the latest of them: it names disks as they were then."""
+    """The profile as written with the latest of them: with the names of disks at that time."""
     return entries[-1].profile if entries else ""
 
 
@@ -367,7 +375,7 @@ def _tell_tuned(
 
 
 def _check_all(disk: Queue, settings: Mapping[str, str]) -> None:
-    """Check all again: one setting may have changed another."""
+    """Check all again, because one setting may have changed another."""
     for name, value in settings.items():
         found = disk.read(name)
         if not same(found, value):

@@ -10,21 +10,21 @@ from blklab.domain.scheduler import split
 from blklab.errors import InputError, nearest
 from blklab.host.devices.queue import IOSCHED, SCHEDULER, SETTABLE, Queue, in_order
 
-# What may stand in a rule or a profile without being quoted.
+# Characters that need no quoting in a rule or a profile.
 _VALUE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 def parse(spec: str, queue: Queue) -> dict[str, str]:
-    """``scheduler:tunable=value,...`` as attributes with values; `queue` says which of the
-    tunables are the queue's own. InputError if it cannot be right."""
+    """``scheduler:tunable=value,...`` as attributes with values; `queue` decides which tunables
+    belong to the queue. InputError if it cannot be valid."""
     scheduler, changes = split(spec)
     given = {SCHEDULER: _value(scheduler, "scheduler")}
     return given | {_attribute(name, queue): _value(value, name) for name, value in changes.items()}
 
 
 def of_queue(changes: Mapping[str, str]) -> dict[str, str]:
-    """Attributes of the queue itself. InputError if one is none, or has such a value."""
+    """Attributes of the queue itself. InputError for an unknown attribute or an invalid value."""
     for name in changes:
         if name not in SETTABLE:
             raise InputError(f"--set: no setting '{shown(name)}'{nearest(name, SETTABLE)}")
@@ -32,9 +32,10 @@ def of_queue(changes: Mapping[str, str]) -> dict[str, str]:
 
 
 def together(*parts: Mapping[str, str]) -> dict[str, str]:
-    """Several of them, later ones first where they differ, in the order in which to set them.
+    """Several of them merged, where later ones override earlier ones, in the order in which to set
+    them.
 
-    InputError if nothing is left to set.
+    InputError if there is nothing to set.
     """
     every: dict[str, str] = {}
     for part in parts:
@@ -45,8 +46,8 @@ def together(*parts: Mapping[str, str]) -> dict[str, str]:
 
 
 def beside(earlier: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    """`new`, and what was applied `earlier` and is not said anew; the tunables of a scheduler go
-    with it."""
+    """`new`, with the `earlier` settings that it does not replace; a new scheduler drops the
+    tunables of the old one."""
     changed = new.get(SCHEDULER, earlier.get(SCHEDULER)) != earlier.get(SCHEDULER)
     kept = {
         name: value for name, value in earlier.items() if not (changed and name.startswith(IOSCHED))
@@ -76,7 +77,7 @@ def text(settings: Mapping[str, str]) -> str:
 def _attribute(name: str, queue: Queue) -> str:
     if not _NAME.fullmatch(name):
         raise InputError(f"'{shown(name)}': not the name of a tunable; expected a-z, 0-9 and '_'")
-    # Linux 7 has async_depth with the queue, earlier ones with the scheduler.
+    # async_depth belongs to the queue in Linux 7, to the scheduler in earlier versions.
     if name == "async_depth":
         return name if (queue.disk / "queue" / name).exists() else IOSCHED + name
     return name if name in SETTABLE else IOSCHED + name

@@ -1,9 +1,8 @@
-"""Which disks are meant: one by what it calls itself, all of its model, or all of its kind.
+"""Keys for disks: one disk by its reported identity, all disks of its model, or all of its kind.
 
-A key is what a udev rule compares. It is taken from sysfs where the kernel itself has a name for
-the disk, because that is there before any rule; of udev's own properties only where there is no
-other. Letters that mean something in a rule or a pattern become ``?``, so a name from a disk can
-be anything.
+A udev rule compares a key. If the kernel has a name for the disk, the key comes from sysfs, because
+that exists before any rule; else from udev's own properties. Special characters of rules and
+patterns become ``?``, so a disk's name can be anything.
 """
 
 from __future__ import annotations
@@ -43,10 +42,10 @@ _ODD = re.compile(r"\\x[0-9a-f]{2}|[^\x00-\x7f]+")
 
 @dataclass(frozen=True)
 class Key:
-    """What is compared, and how to call it."""
+    """The compared attribute, and its description."""
 
     kind: str
-    """Of `KINDS`."""
+    """One of `KINDS`."""
     matches: tuple[str, ...]
     """Parts of a rule: ``ATTRS{wwid}=="naa.5000"``."""
 
@@ -57,7 +56,7 @@ class Key:
 
 
 def key(kind: str, queue: Queue, roots: Roots) -> list[Key]:
-    """Keys of that kind that fit the disk, the best first. InputError if it has none."""
+    """Keys of that kind that match the disk, the best first. InputError if it has none."""
     if kind not in KINDS:
         raise InputError(f"--for: no '{shown(kind)}'{nearest(kind, KINDS)}")
     device = node.device(queue.disk, roots)
@@ -71,7 +70,7 @@ def key(kind: str, queue: Queue, roots: Roots) -> list[Key]:
 
 
 def of_one(queue: Queue, roots: Roots) -> str:
-    """What identifies this disk; empty if it reports nothing."""
+    """The identity of this disk; empty if it reports none."""
     found = _of_one(node.device(queue.disk, roots), queue.name)
     return ", ".join(found[0]) if found else ""
 
@@ -83,7 +82,7 @@ def check(key: Key) -> None:
 
 
 def is_identity(text: str) -> bool:
-    """Whether `of_one` could have returned it."""
+    """Whether `of_one` could have returned this text."""
     return not text or bool(_MATCH.fullmatch(text))
 
 
@@ -98,7 +97,7 @@ def _of_one(device: Device, _: str) -> list[tuple[str, ...]]:
     for word, name in _OF_ONE:
         nodes = device.parents[:1] if word == "ATTR" else device.parents[1:2]
         value = next((text for each in nodes if (text := each.attribute(name))), "")
-        # A name of stars alone would fit every disk.
+        # A pattern of stars alone would match every disk.
         if re.search(r"[A-Za-z0-9]{3}", pattern(value)):
             found.append((f'{word}{{{name}}}=="{pattern(value.rstrip())}"',))
     for name in _OF_UDEV:
@@ -110,7 +109,7 @@ def _of_one(device: Device, _: str) -> list[tuple[str, ...]]:
 
 def _of_model(device: Device, _: str) -> list[tuple[str, ...]]:
     for name in _OF_MODEL:
-        # Not further up: a USB hub has a name too.
+        # Not from parents further up: a USB hub has a name too.
         for each in device.parents[1:2]:
             value = (each.attribute(name) or "").rstrip()
             if re.search(r"[A-Za-z0-9]{3}", pattern(value)):

@@ -1,7 +1,7 @@
 """Published recommendations of settings, by name, with blklab's own measurements.
 
-The figures are of the simulator and, where it is named, of Linux itself on the kernel rig; the
-commands that made them stand in ``docs/applying.md``.
+The figures come from the simulator and, where named, from Linux itself on the kernel rig;
+``docs/applying.md`` has the commands.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Preset:
     said: str
     """Its source, in a line."""
     scheduler: str
-    """As on the command line; empty if it concerns only the queue."""
+    """As on the command line; empty if the preset concerns only the queue."""
     measured: str
     """Its measured effect."""
     queue: dict[str, str] = field(default_factory=dict)
@@ -30,7 +30,7 @@ PRESETS = {
     "hongkong-2025/nvme": Preset(
         "for NVMe: deadline with read_expire 200 ms and write_expire 500 ms",
         "mq-deadline:read_expire=200,write_expire=500",
-        "the two deadlines changed nothing in any run: no request waits so long on such a disk; "
+        "the two deadlines had no effect in any run: no request waits so long on such a disk; "
         "none moved 1 to 9 % more than mq-deadline under every workload tried",
     ),
     "hongkong-2025/sas": Preset(
@@ -58,7 +58,7 @@ NOT_SETTINGS = (
 
 
 def find(name: str) -> Preset:
-    """InputError if there is none of that name."""
+    """InputError if there is no preset of that name."""
     if name not in PRESETS:
         raise InputError(f"--preset: no '{shown(name)}'{nearest(name, PRESETS)}")
     return PRESETS[name]

@@ -1,10 +1,9 @@
 """A tuned profile that stops tuned from undoing applied settings.
 
-tuned gives each disk to one section, that of the lowest ``priority`` first. The profile includes
-those that are active and has, for the disk, a section of its own before theirs, with the same
-scheduler and read-ahead as the udev rule, and whatever else theirs would have set of it. The rest
-of the settings stays with the rule: the kernel leaves a scheduler alone that is set again, with
-its tunables.
+tuned assigns each disk to one section, the one with the lowest ``priority``. The profile includes
+the active profiles and puts a section for the disk before theirs, with the scheduler and read-ahead
+of the udev rule, and with the other settings that the replaced section would have made. The rule
+makes all other settings: setting the active scheduler again does not change its tunables.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from blklab.settings.rule import Part
 
 NAME = "blklab"
 _FIRST = "# Written by blklab; do not edit. See: blklab status, blklab undo"
-# What says which disks a section is for, and not what is set.
+# Options that select a section's disks, and are not settings.
 _NOT_SETTINGS = ("type", "devices", "devices_udev_regex", "priority", "enabled", "replace")
 _OPTIONS = {SCHEDULER: "elevator", "read_ahead_kb": "readahead"}
 _SAFE = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 _WHOLE = re.compile(
     re.escape(f"{_FIRST}\n[main]\nsummary=What blklab has applied to disks\n")
     + r"(include=[A-Za-z0-9_.,-]+\n)?"
-    # Whatever tuned's own sections set of a disk, which is never a section's type.
+    # Any setting of a disk in tuned's own sections, but not a section's type.
     r"(\n\[blklab_\d+\]\ntype=disk\npriority=-\d+\ndevices(_udev_regex)?=[^\0-\x1f]+\n"
     r"((?!type=)[A-Za-z0-9_]+=[^\0-\x1f]*\n)*)*",
     re.ASCII,
@@ -46,12 +45,13 @@ def place(roots: Roots) -> Path:
 
 
 def can_hold(part: Part) -> bool:
-    """Whether there is anything for tuned in it."""
+    """Whether tuned can make any of these settings."""
     return any(name in _OPTIONS for name in part.settings)
 
 
 def text(parts: Sequence[tuple[Part, Sequence[Queue]]], before: Sequence[str], roots: Roots) -> str:
-    """The profile for these, each with the disks that it means; `before` were active."""
+    """The profile for these parts, each with its disks; `before` are the previously active
+    profiles."""
     lines = [_FIRST, "[main]", "summary=What blklab has applied to disks"]
     if before:
         lines.append(f"include={','.join(before)}")
@@ -62,7 +62,7 @@ def text(parts: Sequence[tuple[Part, Sequence[Queue]]], before: Sequence[str], r
         if can_hold(part)
         for disk in disks
     ]
-    # The latest has the lowest priority, and so the first word.
+    # The latest has the lowest priority, and so comes first.
     for number, section in enumerate(sections, 1):
         lines += ["", f"[blklab_{number}]", "type=disk", f"priority={-10 - number}", *section]
     return "\n".join(lines) + "\n"
@@ -86,15 +86,15 @@ def _device(disk: Queue, roots: Roots) -> str:
     """By udev's name for it, or by the kernel's, which may change at the next boot."""
     known = node.device(disk.disk, roots).database or {}
     for name in _PROPERTIES:
-        # tuned's files know no quoting: what is not plain is any one sign.
+        # tuned's files have no quoting: each special character becomes "any character".
         if value := known.get(name, ""):
             return f"devices_udev_regex=^{name}={re.sub(r'[^A-Za-z0-9_:-]', '.', value)}$"
     return f"devices={disk.name}"
 
 
 def check(content: str) -> None:
-    """InputError if a profile that was read from a file is none that `text` makes: it sets disks,
-    and starts nothing."""
+    """InputError if a profile from a file is not one that `text` makes, which sets disks and starts
+    no program."""
     if content and not _WHOLE.fullmatch(content):
         raise InputError("not a profile of blklab's")
 

@@ -1,6 +1,6 @@
 """The machine's programs that apply settings: udev, modprobe, tuned.
 
-Nothing is given to a shell. Tests put their own in the place of `HERE`.
+No shell is used. Tests replace `HERE`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Programs(Protocol):
 
 @dataclass(frozen=True)
 class OfMachine:
-    """Those of this machine."""
+    """The programs of this machine."""
 
     def has(self, name: str) -> bool:
         """Whether it is installed."""

@@ -26,7 +26,7 @@ from blklab.study import kept_files as studies
 
 @dataclass(frozen=True)
 class Source:
-    """Where a recommendation comes from."""
+    """The source of a recommendation."""
 
     name: str
     """For a person."""
@@ -34,11 +34,11 @@ class Source:
     objective: str
     """The objective of its run, as far as it is known."""
     store: StorePlace | None = None
-    """The store that the number is of."""
+    """The store with that number."""
 
     @property
     def under_sudo(self) -> list[str]:
-        """The option that names this store to root, whose default store differs."""
+        """The option that names this store under sudo, because root's default store differs."""
         if self.store is None:
             return []
         file = self.store.file
@@ -51,8 +51,8 @@ def find(
     """The number of a comparison in the store; the directory of a study, with the name of one of
     its parts unless it has one only; ``results.json`` or the directory that it lies in.
 
-    `tell` is given a line for what the store could not take in. InputError or StoreError if there
-    is none of them, or no such part.
+    `tell` receives a line for each run that the store could not take in. InputError or StoreError
+    if it does not exist, or has no such part.
     """
     is_study = not text.isdigit() and (Path(text) / studies.FILE).is_file()
     if part is not None and not is_study:
@@ -60,7 +60,7 @@ def find(
     if text.isdigit():
         return _of_number(text, place.find(store), tell)
     if store is not None:
-        raise InputError(f"--store: goes with a number; {shown(text)} is a path")
+        raise InputError(f"--store: only works with a number; {shown(text)} is a path")
     if is_study:
         return _of_study(Path(text), part)
     return Source(text, files.load(Path(text)), "both")
@@ -98,9 +98,9 @@ def _of_study(directory: Path, name: str | None) -> Source:
 
 
 def scheduler(source: Source, disk: str | None, objective: str | None) -> tuple[str, str]:
-    """The recommended one as on the command line, and the sentence that goes with it.
+    """The recommended scheduler as on the command line, with its sentence.
 
-    InputError if it names no winner.
+    InputError if there is no winner.
     """
     if objective is not None and objective not in OBJECTIVES:
         raise InputError(f"--objective: no '{shown(objective)}'{nearest(objective, OBJECTIVES)}")
@@ -114,16 +114,16 @@ def scheduler(source: Source, disk: str | None, objective: str | None) -> tuple[
         raise InputError(f"--of-disk: no disk '{shown(of)}' in {source.name}{nearest(of, answers)}")
     verdict = answers[of][by]
     said = sentence(verdict, by)
-    # Of one alone, as of a run of blklab fio, nothing is known.
+    # With one scheduler, as in a run of blklab fio, there is no comparison.
     if isinstance(verdict, Unranked) or not verdict.winner or not verdict.behind:
         raise InputError(f"{source.name} recommends nothing for {of}, {by}: {said}")
     return specs.scheduler(verdict.winner).told, f"{of}, {by}: {said}"
 
 
 def disks(source: Source, disk: str | None, roots: Roots) -> list[str]:
-    """This machine's disks that a live result was measured on, found by their ids.
+    """This machine's disks on which a live result was measured, found by their ids.
 
-    InputError if it was measured on a model, or on disks that are not here.
+    InputError if it was measured on a model, or on disks that are missing here.
     """
     setup = source.results.setup
     rows = [row for row in setup["disks"] if disk in (None, row["label"])]
@@ -135,6 +135,6 @@ def disks(source: Source, disk: str | None, roots: Roots) -> list[str]:
     for one in ids_then:
         if one not in here:
             raise InputError(
-                f"{source.name} was measured on {shown(one)}, which is not here; name a disk"
+                f"{source.name} was measured on {shown(one)}, which is missing here; name a disk"
             )
     return [here[one] for one in ids_then]

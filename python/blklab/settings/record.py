@@ -1,7 +1,7 @@
 """The record of applied settings and previous values, written before any change.
 
 ``/var/lib/blklab/applied.json``, or in the directory that ``BLKLAB_STATE`` names. Entries are a
-stack: the latest is undone first, so what was before it is what is there after.
+stack: the latest is undone first, which restores the state before it.
 """
 
 from __future__ import annotations
@@ -58,20 +58,20 @@ class AppliedEntry:
     settings: dict[str, str]
     disks: list[Before]
     tuned: list[str] | None = None
-    """The profiles that were active, if a profile of ours took their place."""
+    """The previously active profiles, if a profile of ours replaced them."""
     profile: str = ""
     """The whole profile of tuned as of this entry."""
     done: bool = False
-    """False while it is being done; if that was the end of it, the entry can be undone."""
+    """False while it is being applied; an entry of an interrupted apply can be undone."""
 
     @property
     def part(self) -> Part:
-        """As the rule has it."""
+        """The entry as a part of the rules file."""
         return Part(self.key, self.settings)
 
 
 def path(roots: Roots) -> Path:
-    """Where the file is."""
+    """The file's path."""
     own = os.environ.get(VARIABLE)
     return (Path(own) if own else roots.var / "lib/blklab") / "applied.json"
 
@@ -85,7 +85,7 @@ def alone(roots: Roots) -> Iterator[None]:
     # The directory itself is the lock: it leaves no file behind, and a killed process frees it.
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        # What is written here would not be believed later.
+        # A record here would be refused later.
         if why := trust.why_not(os.fstat(handle)):
             raise InputError(f"{directory}: not trusted for the record of applied settings: {why}")
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -98,8 +98,9 @@ def alone(roots: Roots) -> Iterator[None]:
 
 @contextlib.contextmanager
 def undisturbed(disks: Iterable[str], roots: Roots) -> Iterator[None]:
-    """No live run has these disks meanwhile. BusyError if one has; InputError if one that was
-    killed has left a disk changed, which would be taken for how it was before."""
+    """Keeps live runs from these disks meanwhile. BusyError if one uses them; InputError if a
+    killed run has left a disk changed, because the changed state would be recorded as the original
+    one."""
     own = roots.var / "lib/blklab/journal"
     journal = Journal(default_directory() if roots.var == HERE.var else own)
     with contextlib.ExitStack() as stack:
@@ -141,14 +142,15 @@ def save(entries: list[AppliedEntry], roots: Roots) -> None:
             sync_directory(place.parent)
         return
     for entry in entries:
-        # What `load` would refuse could never be undone.
+        # An entry that `load` refuses could never be undone.
         _check(entry)
     document = {"format": _FORMAT, "entries": [asdict(entry) for entry in entries]}
     write_whole(place, json.dumps(document, indent=1) + "\n", 0o644)
 
 
 def _text(place: Path) -> str:
-    """Of the file, which only this user or root can have written. InputError if not; OSError."""
+    """The content of the file. InputError if another user than this one or root can have written
+    it; OSError."""
     parent = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -175,8 +177,8 @@ def _entry(row: Mapping[str, Any]) -> AppliedEntry:
 
 
 def _check(entry: AppliedEntry) -> None:
-    """InputError or TypeError if we could not have written it: what comes from a file goes into
-    rules, profiles and sysfs."""
+    """InputError or TypeError if we could not have written it: its values go into rules, profiles
+    and sysfs."""
     number, tuned = entry.number, entry.tuned
     if type(number) is not int or type(entry.done) is not bool or number < 1:
         raise TypeError("an entry without a number")

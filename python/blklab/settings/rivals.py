@@ -1,4 +1,4 @@
-"""What would undo applied settings: later rules and services that set other values."""
+"""Rules and services that would undo applied settings: they come later and set other values."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _IGNORED = "kernel command line"
 
 
 def rivals(disk: Queue, wanted: Mapping[str, str], roots: Roots) -> list[Influence]:
-    """Those that set one of these attributes after our rule, to something else or to what is
-    not known, in the order in which they come."""
+    """Influences after our rule that set one of these attributes to another or an unknown value, in
+    order."""
     return [
         one
         for one in order.influences(disk, roots)

@@ -1,9 +1,9 @@
 """The whole rules file of blklab, from all applied settings.
 
-One line for each setting, all with the same key, in the order in which they can be set. What was
-applied last stands first, and its disks skip the rest: no event sets one scheduler after another.
-The name sorts behind what distributions ship (``60-...``),
-and behind ``60-persistent-storage.rules``, which brings in the properties that a key may need.
+One line for each setting, all with the same key, in the order of setting. The latest settings come
+first, and their disks skip the rest: no event sets one scheduler after another. The file's name
+sorts after the files of distributions (``60-...``), and after ``60-persistent-storage.rules``,
+which imports the properties that a key may need.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _ALWAYS = ('ACTION=="add|change"', 'SUBSYSTEM=="block"', 'ENV{DEVTYPE}=="disk"')
 
 @dataclass(frozen=True)
 class Part:
-    """What one `apply` set."""
+    """The settings of one `apply`."""
 
     key: Key
     settings: Mapping[str, str]
 
 
 def place(roots: Roots) -> Path:
-    """Where the file is."""
+    """The file's path."""
     return roots.etc / "udev/rules.d" / NAME
 
 
@@ -45,7 +45,7 @@ def text(parts: Sequence[Part]) -> str:
     if not parts:
         return ""
     lines = [_FIRST]
-    # Of one key, only the last would ever be reached.
+    # For one key, only the last part would ever be reached.
     latest: dict[Key, Part] = {}
     for part in reversed(parts):
         latest.setdefault(part.key, part)
@@ -75,7 +75,7 @@ def disks(parts: Sequence[Part], roots: Roots) -> dict[str, dict[str, str]]:
     content = text(parts)
     found = {}
     for name in queue.disks(roots):
-        # One may go while they are looked at.
+        # A disk may disappear meanwhile.
         with contextlib.suppress(InputError, queue.GoneError):
             if settings := wanted(content, queue.named(name, roots), roots):
                 found[name] = settings

@@ -1,4 +1,4 @@
-"""Do applied settings still hold? If not, what changed them?"""
+"""Checks whether applied settings still hold, and finds the cause of changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Setting:
     found: str | None
     """None if it cannot be read."""
     by: Influence | None
-    """What set it last, if that is not blklab's rule."""
+    """The influence that set it last, unless it is blklab's rule."""
 
     @property
     def holds(self) -> bool:
@@ -41,7 +41,7 @@ class OfDisk:
     name: str
     settings: tuple[Setting, ...]
     rivals: tuple[Influence, ...]
-    """What would undo it at the next boot, or event."""
+    """Influences that would undo it at the next boot or event."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class Status:
     entries: tuple[AppliedEntry, ...]
     disks: tuple[OfDisk, ...]
     missing: tuple[str, ...]
-    """Disks of the entry that are missing now, by their names then."""
+    """Missing disks of the entry, by their names at that time."""
     rule_is_there: bool
-    """Whether the rules file is as it was written."""
+    """Whether the rules file is unchanged."""
 
     @property
     def holds(self) -> bool:
-        """Whether everything is as it was applied, and nothing was interrupted."""
+        """Whether all settings hold, and no apply was interrupted."""
         settings = (one for disk in self.disks for one in disk.settings)
         return (
             self.rule_is_there
@@ -67,20 +67,20 @@ class Status:
 
 
 def status(entries: Sequence[AppliedEntry], roots: Roots) -> Status:
-    """Of these entries of the record."""
+    """The status of these entries of the record."""
     parts = [entry.part for entry in entries]
     meant = rule.disks(parts, roots)
     place = rule.place(roots)
     there = place.read_text(encoding="utf-8", errors="replace") if place.exists() else ""
     found = {}
     for name, wanted in sorted(meant.items()):
-        # One may go meanwhile.
+        # A disk may disappear meanwhile.
         with contextlib.suppress(InputError, GoneError):
             disk = queue.named(name, roots)
             found[name] = _of_disk(disk, wanted, roots), keys.of_one(disk, roots)
     here = {identity for _, identity in found.values()}
     recorded = (disk for entry in entries for disk in entry.disks if disk.name not in found)
-    # A disk may be called otherwise since: what it calls itself tells.
+    # A disk may have another name by now: its reported identity decides.
     missing = {one.name for one in recorded if not one.identity or one.identity not in here}
     return Status(
         tuple(entries),

@@ -1,4 +1,4 @@
-"""What is planned, applied and undone, and whether it holds, in words."""
+"""Planned, applied and undone settings, and their status, in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from blklab.settings.status import OfDisk, Status
 
 
 def plan_lines(made: Plan, *, dry_run: bool) -> Iterator[str]:
-    """What it changes, disk by disk; if it is a dry run, also every file; and what may undo it."""
+    """Its changes, disk by disk; for a dry run, also every file; and influences that may undo
+    it."""
     settings = made.entry.settings
     yield f"{choice.text(settings)}, for {made.entry.key.text}"
     for disk, before in zip(made.disks, made.entry.disks, strict=True):
@@ -42,7 +43,7 @@ def _files(made: Plan) -> Iterator[str]:
 
 
 def undone_line(entry: AppliedEntry) -> str:
-    """What was undone."""
+    """The undone settings."""
     return f"undone: {entry.number}. {choice.text(entry.settings)}, for {entry.key.text}"
 
 
@@ -60,7 +61,7 @@ def status_lines(now: Status) -> list[str]:
     if not now.rule_is_there and now.entries:
         told += ["", f"{rule.NAME} is gone or was changed; after a reboot no setting holds"]
     elif not now.rule_is_there:
-        told.append(f"{rule.NAME} is there, but the previous values are not known; remove it")
+        told.append(f"{rule.NAME} exists, but the previous values are not known; remove it")
     return told or ["nothing is applied"]
 
 

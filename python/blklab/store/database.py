@@ -18,9 +18,9 @@ from blklab.store.packing import DamagedError
 from blklab.store.place import StorePlace
 
 _WAIT_S = 5.0
-"""For another process that writes: a transaction of ours takes milliseconds."""
+"""The time to wait for another writing process: a transaction of ours takes milliseconds."""
 _LOCK = 0x626C6B6C
-"""PostgreSQL's advisory lock under which tables are made: any number that is ours."""
+"""The number of PostgreSQL's advisory lock for creating tables: chosen arbitrarily."""
 _REASONS = {
     "database is locked": "locked by another process",
     "file is not a database": "not a store of blklab, or damaged",
@@ -42,7 +42,7 @@ class Store:
     def __init__(self, place: StorePlace, engine: Engine) -> None:
         self.place = place
         self._engine = engine
-        # Left to the collector, a connection to a server is found open and warned of.
+        # If only the garbage collector closed a connection to a server, it would warn about it.
         weakref.finalize(self, engine.dispose)
 
     @contextmanager
@@ -60,7 +60,7 @@ class Store:
                 yield connection
 
     def close(self) -> None:
-        """Nothing is lost without it."""
+        """Optional: without it, nothing is lost."""
         with self._telling():
             self._engine.dispose()
 
@@ -73,7 +73,7 @@ class Store:
 
 
 def wrong(place: StorePlace, error: Exception) -> StoreError:
-    """One line about what went wrong there."""
+    """The error at that store, in one line."""
     if isinstance(error, (DamagedError, UnicodeError)):
         return StoreError(f"{place.text}: damaged: {error}")
     found = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
@@ -84,10 +84,10 @@ def wrong(place: StorePlace, error: Exception) -> StoreError:
 
 
 def open_database(place: StorePlace, *, durable: bool = False, make: bool = True) -> Store:
-    """Open it, make it if need be unless `make` is false, and bring it up to date.
+    """Open the store, create it if necessary (unless `make` is false), and upgrade it.
 
-    With `durable`, what is written is on the disk when the call returns; without, a power cut
-    may take the last runs (never a kill, and never what is older). StoreError.
+    With `durable`, each write is on the disk when the call returns; without, a power cut may lose
+    the last runs (a kill loses nothing, and older runs are safe). StoreError.
     """
     try:
         if place.file is not None and make:
@@ -98,7 +98,7 @@ def open_database(place: StorePlace, *, durable: bool = False, make: bool = True
         try:
             _bring_up_to_date(store)
         except BaseException:
-            # Its connection would stay open for as long as the error is looked at.
+            # Its connection would stay open for as long as the error object exists.
             store.close()
             raise
     except _ERRORS as error:
@@ -118,8 +118,8 @@ def _engine(place: StorePlace, durable: bool) -> Engine:
     writable = os.access(file if file.exists() else file.parent, os.W_OK)
     if writable:
         return _prepared(create_engine(place.url, connect_args={"timeout": _WAIT_S}), durable)
-    # A log that another process is writing lies beside the file; without one nothing changes,
-    # and SQLite need not make files there, which it may not.
+    # With a log beside the file, another process may be writing. Without one nothing changes, and
+    # SQLite need not create files there, for which it may have no permission.
     log = file.with_name(file.name + "-wal")
     still = {} if log.exists() else {"immutable": "1"}
     url = URL.create(
@@ -129,7 +129,7 @@ def _engine(place: StorePlace, durable: bool) -> Engine:
 
 
 def _prepared(engine: Engine, durable: bool) -> Engine:
-    """Transactions are ours to begin: Python's module would leave tables out of them."""
+    """We begin transactions ourselves: Python's module would create tables outside them."""
 
     @event.listens_for(engine, "connect")
     def connect(connection: Any, _: Any) -> None:
@@ -156,7 +156,7 @@ def _bring_up_to_date(store: Store) -> None:
     with store.writing() as connection:
         if store.place.file is None:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-        # Another process may have done it meanwhile.
+        # Another process may have created them meanwhile.
         version = _version(store, connection)
         if version is None:
             schema.METADATA.create_all(connection)
@@ -168,7 +168,8 @@ def _bring_up_to_date(store: Store) -> None:
 
 
 def _version(store: Store, connection: Connection) -> int | None:
-    """None for an empty database. StoreError if it is not blklab's, or of a newer blklab."""
+    """The store's version; None for an empty database. StoreError if it is not blklab's, or of a
+    newer blklab."""
     tables = inspect(connection).get_table_names()
     if schema.MARK.name not in tables:
         if tables:

@@ -1,8 +1,8 @@
-"""One kept comparison as a document, and whether its parts fit each other, so that it can be kept,
-judged and drawn.
+"""One stored comparison as a document, and the check that its parts match, so that it can be
+stored, judged and drawn. msgspec checks types and ranges.
 
-msgspec checks types and ranges. `check` looks besides at what `blklab.domain.check_runs` looks at,
-at names without control characters, times and numbers of runs.
+`check` includes the checks of `blklab.domain.check_runs`, and checks names for control characters,
+times and numbers of runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _YEARS = range(1970, 9999)
 
 @dataclass(frozen=True)
 class RunDocument:
-    """One run with all that was kept of it."""
+    """One run with all its stored data."""
 
     number: Count
     begun_at: str

@@ -1,8 +1,8 @@
 """Comparisons as one JSON document, for other machines, and back.
 
-What comes back is anybody's: every field is checked against the types below, and then that the
-parts fit each other (`blklab.store.document`), before anything is kept. Nothing of it is ever
-run.
+An imported document is untrusted: every field is checked against the types below, and then the
+parts against each other (`blklab.store.document`), before anything is stored. Nothing in it is
+executed.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ class Document:
 
 
 def to_bytes(several: Sequence[Comparison]) -> bytes:
-    """The document of these."""
+    """The document of these comparisons."""
     return plain.encode(Document(FORMAT, VERSION, tuple(map(_document, several)))) + b"\n"
 
 
 def read(path: Path) -> tuple[ComparisonDocument, ...]:
-    """The comparisons of a file. InputError, with where in it, if it is not what `to_bytes` made
-    or if its parts do not fit."""
+    """The comparisons of a file. InputError with the place in the file if `to_bytes` cannot have
+    made it or if its parts do not match."""
     return parse(content(path, _BYTES_MAX, "an export"), str(path))
 
 
 def parse(text: bytes, name: str) -> tuple[ComparisonDocument, ...]:
-    """The same of a file's content; `name` is for messages."""
+    """The same for a file's content; `name` is for messages."""
     try:
         head = msgspec.json.decode(text, type=_Head)
         if (head.format, head.version) != (FORMAT, VERSION):
@@ -86,7 +86,7 @@ def _document(one: Comparison) -> ComparisonDocument:
         row.ended_at,
         row.rig,
         row.machine,
-        # As `begin` has checked it.
+        # `begin` has checked it.
         row.objective,  # type: ignore[arg-type]
         row.planned,
         one.setup,

@@ -1,4 +1,4 @@
-"""Put comparisons that are documents into the store."""
+"""Import comparisons from documents into the store."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _OF_THE_DOCUMENT = (
     *(LookupError, OverflowError, TypeError, ValueError),
     *(DataError, IntegrityError, InterfaceError, ProgrammingError),
 )
-"""What it raises if a document is not what the tables take. A store that is locked or full raises
-others."""
+"""Errors for a document that the tables refuse. A locked or full store raises others."""
 
 
 def put(
     store: Store, several: Sequence[ComparisonDocument], *, elsewhere: bool = True
 ) -> tuple[list[int], list[int]]:
-    """All or none: numbers of those that were put there, and of those that were there already.
+    """Import all or none; returns the numbers of the new ones, and of those that were already
+    stored.
 
-    They were run `elsewhere`, or are this machine's own.
+    They were run `elsewhere`, or on this machine.
     """
     new: list[int] = []
     old: list[int] = []
@@ -41,8 +41,8 @@ def put(
 
 
 def put_each(store: Store, several: Sequence[ComparisonDocument]) -> list[str]:
-    """Put this machine's own into the store, all that can be; of each why it cannot be, empty if
-    it is there. StoreError if the store cannot be written to; none is there then."""
+    """Import this machine's own as far as possible; returns the reason for each failure, empty for
+    success. StoreError if the store cannot be written to; then none is stored."""
     why = []
     with store.writing() as connection:
         for one in several:
@@ -57,7 +57,7 @@ def put_each(store: Store, several: Sequence[ComparisonDocument]) -> list[str]:
 
 
 def _put(connection: Connection, one: ComparisonDocument, elsewhere: bool) -> tuple[bool, int]:
-    """Whether it was there already; its number."""
+    """Whether it was already stored; its number."""
     there = connection.execute(select(COMPARISON.c.id).where(COMPARISON.c.uid == one.uid)).scalar()
     if there is not None:
         return True, there

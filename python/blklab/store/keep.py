@@ -1,8 +1,8 @@
-"""Comparisons in the store: begun, gone on with, removed. Each run is kept in a transaction of its
-own, as soon as it ends.
+"""Comparisons in the store: begin, resume, remove.
 
-A store that fails does not end the comparison: what could not be kept is tried again with the
-next run and at the end, and its figures are in `results.json` in any case.
+Each run is stored in a separate transaction, as soon as it ends. A failing store does not end the
+comparison: unstored runs are tried again with the next run and at the end, and their figures are in
+`results.json` in any case.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class InStore:
         self._write()
 
     def _write(self) -> None:
-        """All that is not written yet, or nothing of it."""
+        """Write everything that is not written yet, or nothing."""
         try:
             with self.store.writing() as connection:
                 if self._revised:
@@ -92,7 +92,7 @@ def begin(
     *,
     study: tuple[int, str, str] | None = None,
 ) -> InStore:
-    """A new comparison; `study` is the number, the name and the part, if it is of one."""
+    """A new comparison; `study` is the number, the name and the part, if it belongs to a study."""
     study_id, study_name, part = study or (None, None, None)
     with store.writing() as connection:
         number = insert_comparison(
@@ -115,7 +115,8 @@ def begin(
 
 
 def go_on(store: Store, number: int) -> InStore:
-    """A comparison that was killed, now of this process. InputError if another still runs it."""
+    """A killed comparison, taken over by this process. InputError if another process still runs
+    it."""
     with store.writing() as connection:
         row = connection.execute(select(COMPARISON.c.owner).where(COMPARISON.c.id == number)).one()
         if process := origin.alive(row.owner):
@@ -128,7 +129,7 @@ def go_on(store: Store, number: int) -> InStore:
 
 
 def insert_comparison(connection: Connection, setup: SetupData, **columns: Any) -> int:
-    """A comparison without its runs, and the names by which it is found; its number."""
+    """Insert a comparison without its runs, with its searchable names; returns its number."""
     for name in ("rig", "machine", "study", "part"):
         if columns[name] is not None:
             columns[name] = packing.text(columns[name])
@@ -213,7 +214,7 @@ def _packed(value: Mapping[str, Any] | None) -> bytes | None:
 
 @dataclass(frozen=True)
 class Left:
-    """What is left of a comparison."""
+    """The unfinished part of a comparison."""
 
     id: int
     setup: SetupData
@@ -222,10 +223,11 @@ class Left:
 
 
 def left(store: Store, number: int | None, *, study: bool) -> Left:
-    """The one of that number, else the latest that no process runs; of a study or of none.
+    """The comparison of that number, else the latest incomplete one that no process runs; of a
+    study or not.
 
-    One that has run to its end may be named: there is nothing left to run then. InputError if
-    there is none, or if it came from elsewhere.
+    A complete comparison may be named; then no run is left. InputError if there is none, or if it
+    was imported.
     """
     query = select(
         COMPARISON.c.id,
@@ -249,11 +251,11 @@ def left(store: Store, number: int | None, *, study: bool) -> Left:
             if number is not None or not origin.alive(row.owner)
         ]
     if not rows:
-        what = f"no comparison {number}" if number else "nothing was left unfinished"
+        what = f"no comparison {number}" if number else "no unfinished comparison"
         raise InputError(f"--resume: {what}; see: blklab results")
     row = rows[0]
     if row.request is None and row.imported_at is not None:
-        raise InputError(f"{row.id} was imported: it can only go on where it began")
+        raise InputError(f"{row.id} was imported: only the machine that began it can resume it")
     if row.request is None:
         raise InputError(f"{row.id} is a single run, which has ended; to run it again: blklab fio")
     if (row.study is None) == study:
@@ -268,7 +270,8 @@ def left(store: Store, number: int | None, *, study: bool) -> Left:
 
 
 def remove(store: Store, numbers: Sequence[int]) -> None:
-    """All of them, with their runs, or none. InputError if one is not there or still runs."""
+    """Remove all of them with their runs, or none. InputError if one does not exist or still
+    runs."""
     with store.writing() as connection:
         found = {
             row.id: row

@@ -1,4 +1,4 @@
-"""Open the store, with the single runs that wait for it."""
+"""Open the store, and import the single runs that wait for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from blklab.store.place import StorePlace
 
 
 def exists(place: StorePlace) -> bool:
-    """Whether there is anything; of a server that is not asked."""
+    """Whether the store may have data; a server is not queried."""
     return place.file is None or place.file.exists() or bool(single.files(place))
 
 
@@ -21,10 +21,10 @@ def open_store(
     make: bool = True,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Store:
-    """As `open_database`, and take in what waits; `tell` is given a line for what cannot be.
+    """As `open_database`, and import the waiting runs; `tell` receives a line for each failure.
     StoreError."""
     there = single.files(place)
-    # Before its file goes, a run has to be in the store for good.
+    # A run must be safely stored before its file is removed.
     store = open_database(place, durable=durable or bool(there), make=make or bool(there))
     if there:
         for line in single.take_in(store, there):

@@ -1,4 +1,4 @@
-"""Where results come from: the machine and its versions, and the process that runs a comparison, so
+"""The origin of results: the machine and its versions, and the process that runs a comparison, so
 that no other process resumes it meanwhile.
 """
 
@@ -14,7 +14,7 @@ from blklab.domain import core
 from blklab.host.machine import cpu_model, fio_version, memory_bytes
 
 _START = 19
-"""Of what stands behind the name in ``/proc/PID/stat``: when the process began."""
+"""The field of ``/proc/PID/stat`` after the name with the process's start time."""
 
 
 def mark() -> str:
@@ -26,7 +26,7 @@ def mark() -> str:
 
 
 def alive(marked: str | None) -> int | None:
-    """The number of the process that was marked, if it still runs on this machine."""
+    """The id of the recorded process, if it still runs on this machine."""
     if marked is None:
         return None
     try:
@@ -63,7 +63,7 @@ def _began(pid: int) -> str | None:
 
 
 def facts(rig: str) -> dict[str, Any]:
-    """Plain data; what is not known is None."""
+    """Plain data; unknown values are None."""
     return {
         "versions": {
             "blklab": core.version(),

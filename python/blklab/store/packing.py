@@ -1,4 +1,4 @@
-"""Documents and texts as bytes, compressed where it pays.
+"""Documents and texts as bytes, compressed if that saves space.
 
 Level 1 of zlib: a run's measurement shrinks to a quarter in half a millisecond; level 6 takes
 four times as long for another fifth.
@@ -22,24 +22,24 @@ _Kind = TypeVar("_Kind")
 _PLAIN, _ZLIB = b"\x00", b"\x01"
 _LEVEL = 1
 _SMALL_BYTES = 200
-"""What is shorter is not worth it."""
+"""Shorter data are not compressed."""
 _BYTES_MAX = 1 << 30
 
 
 class DamagedError(StoreError):
-    """What is kept is not what was put there; the line says where."""
+    """Stored data differ from what was written; the message names the place."""
 
 
 def pack(content: bytes) -> bytes:
-    """As it is kept."""
+    """The stored form."""
     if len(content) < _SMALL_BYTES:
         return _PLAIN + content
     return _ZLIB + zlib.compress(content, _LEVEL)
 
 
 def unpack(kept: Any) -> bytes:
-    """What `pack` was given. DamagedError if it was something else: a column of SQLite takes a
-    value of any type."""
+    """The bytes that `pack` was given. DamagedError for anything else: a column of SQLite accepts
+    values of any type."""
     if not isinstance(kept, bytes):
         raise DamagedError(f"{type(kept).__name__} in place of bytes")
     kind, body = kept[:1], kept[1:]
@@ -58,12 +58,12 @@ def unpack(kept: Any) -> bytes:
 
 
 def pack_json(value: Any) -> bytes:
-    """A document as it is kept."""
+    """The stored form of a document."""
     return pack(encode(value))
 
 
 def unpack_json(kept: Any) -> Any:
-    """The document. DamagedError if it is none."""
+    """The document. DamagedError if it is not valid."""
     try:
         return json.loads(unpack(kept), parse_float=_finite, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -71,7 +71,7 @@ def unpack_json(kept: Any) -> Any:
 
 
 def column(where: str, kept: Any, kind: type[_Kind], unknown: Any = None) -> _Kind:
-    """A document as data of that kind; `unknown` is msgspec's `dec_hook`. DamagedError, which says
+    """A document as data of that kind; `unknown` is msgspec's `dec_hook`. DamagedError, which names
     `where`."""
     try:
         return msgspec.convert(unpack_json(kept), kind, dec_hook=unknown)
@@ -86,7 +86,7 @@ def setup(where: str, kept: Any) -> SetupData:
 
 
 def text(value: str) -> str:
-    """For a column of text: what is not Unicode, as in names of files, is written out."""
+    """For a column of text: bytes that are not Unicode, as in names of files, are escaped."""
     return value.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
 
 
@@ -98,4 +98,4 @@ def _finite(digits: str) -> float:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")

@@ -1,4 +1,4 @@
-"""Where the store is: a file of SQLite, or the URL of a database."""
+"""The place of the store: a file of SQLite, or the URL of a database."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class StorePlace:
     """A store that need not exist yet."""
 
     text: str
-    """For a person: the file, or the URL without its password."""
+    """For display: the file, or the URL without its password."""
     file: Path | None
-    """None if it is no file of ours."""
+    """The file; None for a server."""
     chosen: bool
     """Whether the user named it."""
     server: URL | None = None
-    """None of a file."""
+    """The URL; None for a file."""
 
     @property
     def url(self) -> URL:
-        """As SQLAlchemy wants it, which takes longer to load than a short run lasts."""
+        """For SQLAlchemy, which takes longer to load than a short run."""
         from sqlalchemy.engine import URL
 
         return self.server or URL.create("sqlite", database=str(self.file))
@@ -54,7 +54,7 @@ def _file(path: Path, *, chosen: bool) -> StorePlace:
     if path.is_dir():
         raise InputError(f"{path}: is a directory; a store is a file in it: {path / 'results.db'}")
     if path.exists() and not path.is_file():
-        # SQLite would wait for ever for what is in a pipe.
+        # SQLite would wait for ever for data from a pipe.
         raise InputError(f"{path}: not a regular file; a store is a file of SQLite, or a URL")
     return StorePlace(str(path), path, chosen)
 

@@ -1,4 +1,4 @@
-"""Read what is kept: the list of comparisons, one with all its runs."""
+"""Read the store: the list of comparisons, or one with all its runs."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ class Listed:
     workloads: tuple[str, ...]
     schedulers: tuple[str, ...]
     planned: int
-    """Runs that it was to have."""
+    """The number of planned runs."""
     kept: int
-    """Runs that it has."""
+    """The number of stored runs."""
     state: str
     """``complete``, ``running`` or ``partial``, which can be resumed."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether no run is left; it has fewer than `planned` if its own rule stopped it."""
+        """Whether no run is left; it has fewer than `planned` if its budget stopped it."""
         return self.state == COMPLETE
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Which comparisons; what is empty lets all through."""
+    """Selects comparisons; an empty field selects all."""
 
     ids: Sequence[int] = ()
     disks: Sequence[str] = ()
@@ -71,7 +71,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Run:
-    """One run with all that was kept of it."""
+    """One run with all its stored data."""
 
     number: int
     begun_at: str
@@ -84,7 +84,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One comparison with all that was kept of it."""
+    """One comparison with all its stored data."""
 
     listed: Listed
     setup: SetupData
@@ -93,9 +93,10 @@ class Comparison:
     """In the order of the plan."""
 
     def results(self) -> Results:
-        """As `results.json` has it: in the order for people.
+        """As in `results.json`: in the order of tables.
 
-        Of a partial one the repeats that are whole: figures of others would be of other seeds.
+        For a partial comparison only the complete repeats: schedulers in the others would have
+        different seeds.
         """
         runs = [run.measurement for run in self.runs]
         if len(runs) == self.listed.planned:
@@ -132,8 +133,8 @@ def _fails(line: str) -> None:
 def listed(
     store: Store, wanted: Filter | None = None, tell: Callable[[str], None] = _fails
 ) -> list[Listed]:
-    """Those that the filter lets through, the latest first; `tell` is given a line for each that
-    is damaged and left out."""
+    """The selected comparisons, the latest first; `tell` receives a line for each that is damaged
+    and left out."""
     with store.reading() as connection:
         return _listed(connection, wanted or Filter(), tell)
 
@@ -141,9 +142,9 @@ def listed(
 def comparison(
     store: Store, number: int, *, raw: bool = False, tell: Callable[[str], None] = _fails
 ) -> Comparison:
-    """One with all its runs; with what `raw` programs wrote too. `tell` is given a line for each
-    run that is damaged and left out. InputError if there is none, StoreError if what all runs
-    share is damaged."""
+    """One comparison with all its runs; with `raw`, also the output files of programs. `tell`
+    receives a line for each run that is damaged and left out. InputError if there is none,
+    StoreError if the data shared by all runs are damaged."""
     with store.reading() as connection:
         rows = _listed(connection, Filter(ids=[number]), _fails)
         if not rows:
@@ -189,7 +190,7 @@ _RUNS = select(
 
 
 def _run(where: str, row: Any, raw: Mapping[str, bytes]) -> Run:
-    """DamagedError, which says which run and which of its fields."""
+    """DamagedError, which names the run and the field."""
     where = f"{where}, run {row.number}"
     found = Run(
         row.number,
@@ -231,7 +232,7 @@ def _listed(connection: Connection, wanted: Filter, tell: Callable[[str], None])
             "state": _state(row),
         }
         try:
-            # A column of SQLite takes a value of any type.
+            # A column of SQLite accepts values of any type.
             found.append(msgspec.convert(columns, Listed))
         except msgspec.ValidationError as error:
             tell(f"comparison {row.id}: {error}")
@@ -239,7 +240,7 @@ def _listed(connection: Connection, wanted: Filter, tell: Callable[[str], None])
 
 
 _OF_LISTED = [column for column in COMPARISON.c if column.name not in {"setup", "facts", "request"}]
-"""The columns that are no documents."""
+"""The columns that are not documents."""
 
 
 def _state(row: Any) -> str:

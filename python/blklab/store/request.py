@@ -1,7 +1,7 @@
-"""What it takes to go on with a comparison, or a study, as if it had never been killed.
+"""The data to resume a comparison or a study as if it had never been killed.
 
-The texts of all files are kept, and what their job files came to: a variable or an included file
-that has changed meanwhile is noticed, and so is another kernel or another blklab.
+The texts of all files are stored, with a hash of each expanded job file: so a changed variable or
+included file is detected, and so is another kernel or another blklab.
 """
 
 from __future__ import annotations
@@ -27,52 +27,53 @@ class Request:
     setup: Setup
     rig: str
     options: dict[str, str | None]
-    """What the rig was told, by option."""
+    """The rig's options."""
     objective: str
     out: str
-    """Where the report and `results.json` go."""
+    """The directory for the report and `results.json`."""
     loads: tuple[str, ...] = ()
     """See `fingerprints`."""
     budget: str = ""
-    """If it is repeated until the answer is known: the time for that, as the user wrote it."""
+    """The budget, as the user wrote it, if the comparison repeats until the answer is known."""
 
 
 def fingerprints(setup: Setup) -> tuple[str, ...]:
-    """Of what each job file says, with its variables and includes put in; of programs their
+    """The hash of each job file with its variables and includes expanded; for programs, of their
     parameters."""
     return tuple(map(said, setup.workloads))
 
 
 def to_bytes(request: Any) -> bytes:
-    """As it is kept; `request` is any dataclass."""
+    """The stored form; `request` is any dataclass."""
     return packing.pack_json(request)
 
 
 def from_bytes(where: str, kept: Any, kind: type[_Kind]) -> _Kind:
-    """What `to_bytes` was given. DamagedError, which says `where`, if it was something else."""
+    """The request that `to_bytes` was given. DamagedError, which names `where`, for anything
+    else."""
     return packing.column(where, kept, kind, plain.path_from_text)
 
 
 def check_same(
     what: str, kept: Mapping[str, Any], now: Mapping[str, Any], request: Request
 ) -> None:
-    """InputError if the runs to come would not be like those that are there.
+    """InputError if further runs would differ from the stored ones.
 
-    `kept` and `now` are what `describe` said then and says now.
+    `kept` and `now` are the results of `describe` then and now.
     """
     if request.loads != fingerprints(request.setup):
         raise InputError(
-            f"{what} cannot go on: a job file comes to something else now; its variables or the "
+            f"{what} cannot be resumed: a job file expands differently now; its variables or the "
             "files that it includes have changed"
         )
     now = json.loads(plain.encode(now))
     for key in dict.fromkeys((*kept, *now)):
         before, after = kept.get(key), now.get(key)
         if key == "versions":
-            # Python has no part in what is measured.
+            # Python does not affect the measurement.
             before, after = ({**(v or {}), "python": ""} for v in (before, after))
         if before != after:
-            raise InputError(f"{what} cannot go on: {_difference(key, before, after)}")
+            raise InputError(f"{what} cannot be resumed: {_difference(key, before, after)}")
 
 
 def _difference(key: str, before: Any, after: Any) -> str:
@@ -81,4 +82,4 @@ def _difference(key: str, before: Any, after: Any) -> str:
     if key == "rig_setup":
         texts = (str((value or {}).get("text")) for value in (before, after))
         return "it ran on {}; now it would run on {}".format(*texts)
-    return f"its {key.replace('_', ' ')} would not be what it was"
+    return f"its {key.replace('_', ' ')} would change"

@@ -1,7 +1,7 @@
-"""The tables, their version, and how a store of an earlier version becomes one of this.
+"""The tables, their version, and the upgrade of a store from an earlier version.
 
-A change of the tables is a step in `STEPS`, which are all run on a store that has not seen them;
-`tests/data/store-1.sql` and its successors are stores as earlier versions left them.
+A change of the tables is a step in `STEPS`; opening a store runs all steps that it lacks.
+`tests/data/store-1.sql` and its successors are stores of earlier versions.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from sqlalchemy import (
 
 VERSION = 1
 STEPS: Mapping[int, Callable[[Connection], None]] = {}
-"""By the version that a step brings: what makes it of the one before."""
+"""The upgrade steps, by the version that each produces."""
 
 METADATA = MetaData()
 
 
 class Blob(LargeBinary):
-    """Bytes as they come. SQLAlchemy would make a million of them of a million, which an altered
-    row of SQLite may hold in place of bytes; `blklab.store.packing` looks."""
+    """Bytes without conversion. From the integer 1,000,000, which an altered row of SQLite may hold
+    instead of bytes, SQLAlchemy would make a million bytes; `blklab.store.packing` checks the
+    type."""
 
     def result_processor(self, dialect: Any, coltype: Any) -> None:
-        """None: nothing is done."""
+        """None: no conversion."""
 
 
 MARK = Table("blklab_store", METADATA, Column("version", Integer, nullable=False))
-"""One row: what makes a database a store of blklab."""
+"""One row, which marks a database as a store of blklab."""
 
 STUDY = Table(
     "study",
@@ -48,7 +49,7 @@ STUDY = Table(
     Column("name", Text, nullable=False),
     Column("begun_at", Text, nullable=False),
     Column("request", Blob, nullable=False),
-    # Without this an id could be given again to another.
+    # Without this an id could be reused.
     sqlite_autoincrement=True,
 )
 
@@ -56,11 +57,11 @@ COMPARISON = Table(
     "comparison",
     METADATA,
     Column("id", Integer, primary_key=True),
-    # The same wherever it is imported.
+    # Stays the same when imported.
     Column("uid", Text, nullable=False, unique=True),
     # ISO 8601, UTC.
     Column("begun_at", Text, nullable=False),
-    # Null until it has run to its end.
+    # Null until it is complete.
     Column("ended_at", Text),
     Column("imported_at", Text),
     Column("rig", Text, nullable=False),
@@ -74,7 +75,7 @@ COMPARISON = Table(
     Column("setup", Blob, nullable=False),
     # `blklab.store.origin`: versions, and the machine that ran it.
     Column("facts", Blob, nullable=False),
-    # `blklab.store.request`: what it takes to go on. Null if it came from elsewhere.
+    # `blklab.store.request`: the data to resume it. Null if it was imported.
     Column("request", Blob),
     # `blklab.store.origin`: the process that runs it.
     Column("owner", Text),
@@ -101,7 +102,7 @@ RUN = Table(
     Column("workload", Text, nullable=False),
     Column("scheduler", Text, nullable=False),
     Column("repeat", Integer, nullable=False),
-    # 64 bits without a sign, which no integer of SQL has.
+    # 64 bits unsigned, which SQL integers do not support.
     Column("seed", Text, nullable=False),
     Column("begun_at", Text, nullable=False),
     Column("ended_at", Text, nullable=False),
@@ -110,7 +111,7 @@ RUN = Table(
     Column("ios_per_s", Float(53), nullable=False),
     # `Measurement`, with its histograms.
     Column("measurement", Blob, nullable=False),
-    # What the rig says of the device: its settings and state.
+    # The rig's record of the device: its settings and state.
     Column("device_before", Blob),
     Column("device_after", Blob),
 )

@@ -1,9 +1,9 @@
 """A single run, as ``blklab fio`` makes it: a comparison of one scheduler with itself.
 
-It is written into the store as all others are, by `blklab.store.importing`, but not at once: to
-load what speaks to a database takes longer than many a run. So it is one file in a directory beside
-the store's, and whatever opens the store takes in what waits there. The file is an export of one
-comparison, as `blklab.store.exchange` has it; its `uid` keeps it from being taken in twice.
+`blklab.store.importing` writes it into the store like all others, but not at once: loading the
+database libraries takes longer than many a run. So it is one file in a directory beside the store,
+and the next process that opens the store imports the waiting files. A file is an export of one
+comparison in the format of `blklab.store.exchange`; its `uid` prevents a second import.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Single:
-    """Where one run is going to be kept."""
+    """The place of one run in the store."""
 
     place: StorePlace
     described: SetupData
-    """What `blklab.experiment.describe` tells."""
+    """The set-up from `blklab.experiment.describe`."""
     server: Store | None = None
-    """The open store where it is no file."""
+    """The open store, if it is not a file."""
 
     def keep(
         self, planned: Planned, result: Result, begun_at: datetime, ended_at: datetime
     ) -> None:
-        """Both times are UTC. StoreError or RunError, one line, if it cannot be kept."""
+        """Both times are UTC. StoreError or RunError, one line, if it cannot be stored."""
         document = _document(self.described, planned, result, begun_at, ended_at)
         if self.server is not None:
             from blklab.store import importing, packing
@@ -59,8 +59,7 @@ class Single:
 
     @property
     def many_wait(self) -> bool:
-        """Whether so many runs wait by now that the next command should not have to take them
-        in."""
+        """Whether so many runs wait that this command should import them, to spare the next one."""
         return self.server is None and len(files(self.place)) % MANY == 0
 
 
@@ -71,8 +70,8 @@ def _document(
     begun_at: datetime,
     ended_at: datetime,
 ) -> dict[str, Any]:
-    """What `blklab.store.document.ComparisonDocument` is in JSON; without its class, whose making
-    takes longer than to write it."""
+    """The JSON of a `blklab.store.document.ComparisonDocument`, made without the class, because
+    creating the class takes longer than writing the file."""
     times = {
         "begun_at": begun_at.isoformat(timespec="milliseconds"),
         "ended_at": ended_at.isoformat(timespec="milliseconds"),
@@ -99,16 +98,16 @@ def _document(
 
 
 MANY = 100
-"""From this number on, the writer imports them, so that the next command need not wait."""
+"""From this number on, the writer imports them, so that the next command does not have to."""
 _ENDING = ".run"
 _ASIDE = ".refused"
 _SQLITE = b"SQLite format 3\0"
 
 
 def check(place: StorePlace) -> None:
-    """BlklabError, one line, if nothing can wait there, or if there is something else in the place
-    of the store."""
-    assert place.file is not None, "what a server keeps does not wait"
+    """BlklabError, one line, if no file can be written there, or if the store's path is something
+    else."""
+    assert place.file is not None, "runs for a server do not wait"
     check_directory(directory(place))
     try:
         with place.file.open("rb") as file:
@@ -122,13 +121,13 @@ def check(place: StorePlace) -> None:
 
 
 def directory(place: StorePlace) -> Path:
-    """Where single runs of that store wait."""
-    assert place.file is not None, "what a server keeps does not wait"
+    """The directory of waiting runs of that store."""
+    assert place.file is not None, "runs for a server do not wait"
     return place.file.with_name(f"{place.file.name}-waiting")
 
 
 def files(place: StorePlace) -> list[Path]:
-    """What waits there."""
+    """The waiting files."""
     return [] if place.file is None else sorted(directory(place).glob(f"*{_ENDING}"))
 
 
@@ -139,7 +138,7 @@ def put(place: StorePlace, document: Mapping[str, Any], *, durable: bool) -> Non
 
 
 def parsed(content: bytes) -> ComparisonDocument:
-    """What `put` has written. DamagedError."""
+    """The run that `put` has written. DamagedError."""
     from blklab.store.document import ComparisonDocument
 
     try:
@@ -149,8 +148,9 @@ def parsed(content: bytes) -> ComparisonDocument:
 
 
 def take_in(store: Store, waiting: Sequence[Path]) -> list[str]:
-    """Put these into the store, and a line for each thing that keeps one from it. What no store
-    would take is set aside, so that it is told once and keeps nothing else back; all else waits on.
+    """Import these into the store; returns a line for each obstacle. A run that no store would
+    accept is set aside, so that it is reported once and does not block the others; the rest keeps
+    waiting.
     """
     from blklab.store import importing
 
@@ -159,11 +159,11 @@ def take_in(store: Store, waiting: Sequence[Path]) -> list[str]:
     for file in waiting:
         try:
             content = file.read_bytes()
-            # Cut off by a power cut: of a run that was not to be durable.
+            # Truncated by a power cut, which is possible for a run without `durable`.
             if content:
                 runs[file] = parsed(content)
         except FileNotFoundError:
-            # Another process has taken it in meanwhile.
+            # Another process has imported it meanwhile.
             continue
         except OSError as error:
             told.append(f"{file}: {error.strerror or error}")
@@ -190,9 +190,9 @@ def take_in(store: Store, waiting: Sequence[Path]) -> list[str]:
 
 
 def _set_aside(file: Path, why: str) -> list[str]:
-    """A line that says so; none if another process has done it meanwhile."""
+    """A line for the user; none if another process has set it aside meanwhile."""
     aside = file.with_suffix(_ASIDE)
-    line = f"{file}: no run that waits for the store, or damaged: {why}"
+    line = f"{file}: not a run that waits for the store, or damaged: {why}"
     try:
         file.replace(aside)
     except FileNotFoundError:
@@ -203,6 +203,6 @@ def _set_aside(file: Path, why: str) -> list[str]:
 
 
 def _remove(file: Path) -> None:
-    """If it stays, it is found to be there already the next time."""
+    """A file that cannot be removed is recognised as imported the next time."""
     with contextlib.suppress(OSError):
         file.unlink()

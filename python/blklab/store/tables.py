@@ -17,11 +17,11 @@ from blklab.store import packing
 from blklab.store.read import Comparison
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would take for something to compute."""
+"""First characters that make a cell a formula in a spreadsheet."""
 
 
 def rows(several: Sequence[Comparison], *, histograms: bool) -> Iterator[dict[str, Any]]:
-    """Every run of each, in the order of the plan; times in ns; None where nothing is known."""
+    """Every run of each comparison, in the order of the plan; times in ns; None if not known."""
     for one in several:
         for run in one.runs:
             yield {
@@ -38,7 +38,7 @@ def rows(several: Sequence[Comparison], *, histograms: bool) -> Iterator[dict[st
 
 
 def csv_text(several: Sequence[Comparison]) -> str:
-    """With a line of heads; nothing in it is a formula."""
+    """With a header line; no cell is a formula."""
     out = io.StringIO()
     writer: csv.DictWriter[str] | None = None
     for row in rows(several, histograms=False):
@@ -72,7 +72,7 @@ def parquet(several: Sequence[Comparison]) -> bytes:
 
 
 def _schema(arrow: Any) -> Any:
-    """Told, not guessed: a column of which nothing is known has its type too."""
+    """Explicit types, so that a column without values has its type too."""
     whole, text = arrow.int64(), arrow.string()
     texts = ("uid", "machine", "rig", "disk", "workload", "scheduler")
     fields = [("comparison", whole), *((name, text) for name in texts), ("repeat", whole)]

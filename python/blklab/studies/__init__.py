@@ -1,8 +1,7 @@
-"""Studies, one TOML file each: what is compared, why, and what others found.
+"""Studies, one TOML file each: a comparison, its question, and published results.
 
-Your own lie in ``~/.local/share/blklab/studies``, in the directory that ``BLKLAB_STUDIES``
-names, or anywhere, given by path. What a study needs beside its file (patches) lies in the
-directory of its name.
+Your own are in ``~/.local/share/blklab/studies``, in the directory that ``BLKLAB_STUDIES`` names,
+or anywhere, given by path. Further files of a study (patches) are in the directory of its name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Studies: parse, plan, run and judge, with plain data between the steps.
 
-A study is one or more comparisons (`blklab.experiment`) and what was published about them.
-Showing is not here: `blklab.cli` prints, `blklab.report` draws.
+A study is one or more comparisons (`blklab.experiment`) and the published statements about them.
+Output is elsewhere: `blklab.cli` prints, `blklab.report` draws.
 """
 
 from __future__ import annotations

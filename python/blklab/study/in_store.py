@@ -1,4 +1,4 @@
-"""A study in the store: its parts are comparisons; beside them what it takes to go on."""
+"""A study in the store: its parts are comparisons, stored with the data to resume them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class KeptPart:
     setup: Setup | None
     skipped: tuple[Skipped, ...]
     options: dict[str, str | None] = field(default_factory=dict)
-    """What the rig is told."""
+    """The rig's options."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class KeptStudy:
     parts: tuple[KeptPart, ...]
 
     def study(self) -> Study:
-        """As its file says it."""
+        """The study from its file."""
         return parse(Entry(self.name, self.path, self.text))
 
     def planned(self, study: Study) -> list[PlannedPart]:
-        """As it was planned then."""
+        """The original plan."""
         return [
             PlannedPart(part, kept.rig, kept.setup, kept.skipped, kept.options)
             for part, kept in zip(study.parts, self.parts, strict=True)
@@ -56,7 +56,7 @@ class KeptStudy:
 
 
 def begin(store: Store, study: Study, parts: Sequence[Ready], out: str) -> dict[str, InStore]:
-    """A new study; where each part that runs is kept, by its name."""
+    """A new study; returns the comparison of each part that runs, by its name."""
     kept = KeptStudy(
         study.name,
         study.file.path.absolute(),
@@ -86,7 +86,7 @@ def _kept(planned: PlannedPart) -> KeptPart:
 
 
 def kept_study(store: Store, number: int) -> KeptStudy:
-    """The one of that number."""
+    """The study of that number."""
     with store.reading() as connection:
         kept = connection.execute(select(STUDY.c.request).where(STUDY.c.id == number)).scalar_one()
     found = request.from_bytes(f"study {number}: request", kept, KeptStudy)
@@ -99,8 +99,8 @@ def kept_study(store: Store, number: int) -> KeptStudy:
 def go_on(
     store: Store, number: int, study: Study, parts: Sequence[Ready], out: str
 ) -> tuple[list[Ready], dict[str, InStore]]:
-    """The parts with the set-ups that are kept, and where each is kept. InputError if what is to
-    run would not be like what has, or if another process runs it."""
+    """The parts with their stored set-ups and comparisons. InputError if further runs would differ
+    from the stored ones, or if another process runs it."""
     with store.reading() as connection:
         rows = {
             row.part: row

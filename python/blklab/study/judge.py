@@ -1,22 +1,21 @@
-"""What was published beside what was measured: reproduced, or not.
+"""Published statements beside the measurements: reproduced, or not.
 
 * A *figure* is reproduced if the mean of the runs is within the claim's tolerance of the mean
   of the published ones. Most comparisons publish only means, so the only measure of
   uncertainty is the range of the runs.
 * A *ratio* likewise: the ratio, run by run, of two schedulers.
 * An *order* is reproduced if each scheduler is ahead of the next one by an interval that excludes
-  a tie and by an amount that matters, all together at 95 % (Bonferroni over the pairs).
-* A *difference* is taken run by run too: the mean of one scheduler's figures less another's.
-* *Single runs* are judged as if only one run existed: the scheduler with the best figure wins:
-  reproduced if that is the first scheduler in every single run, by however little. The verdict
-  counts how often each scheduler would have won. It does not show a true difference; for that
-  see the order.
+  a tie and by a relevant amount, all together at 95 % (Bonferroni over the pairs).
+* A *difference* is computed run by run too: the mean of one scheduler's figures less another's.
+* *Single runs* are judged as if only one run existed: the scheduler with the best figure wins.
+  Reproduced if the first scheduler wins every single run, by however little. The verdict counts how
+  often each scheduler would have won. It does not show a true difference; for that see the order.
 * A *bound* is reproduced if the mean of the runs keeps to it.
-* A claim that no run can show is not known: a percentile of too few samples
+* A claim that the runs cannot decide is "not known": a percentile of too few samples
   (`blklab.experiment.samples`), a rate within a tolerance that is finer than one I/O.
 * *No difference* is reproduced if, at 95 % for all pairs together, no scheduler can be further
-  than the tolerance from any other. Not having seen a difference is not enough; if one
-  above the tolerance is neither shown nor excluded, the answer is "not known".
+  than the tolerance from any other. An undetected difference is not enough; if a difference above
+  the tolerance is neither shown nor excluded, the answer is "not known".
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _TOGETHER = " + "
 
 @dataclass(frozen=True)
 class Judgement:
-    """One published figure or statement on one disk under one load."""
+    """One published figure or statement on one disk under one workload."""
 
     part: str
     rig: str
@@ -54,24 +53,24 @@ class Judgement:
     workload: str
     kind: str
     text: str
-    """What was said."""
+    """The published statement."""
     subject: str
-    """The scheduler, or the schedulers that are compared."""
+    """The scheduler, or the compared schedulers."""
     unit: str
     tolerance: float | None
-    """Relative; None of an order and of a bound."""
+    """Relative; None for an order and for a bound."""
     published: Interval | None
-    """Mean, least and largest of the published runs; None of what is no figure."""
+    """Mean, least and largest of the published runs; None for a statement without a figure."""
     measured: Interval | None
-    """Of a figure the same of our runs; of ratios with their confidence interval."""
+    """For a figure the same of our runs; for ratios with their confidence interval."""
     found: str
-    """What was measured, in words; why there is nothing."""
+    """The measurement in words, or the reason if there is none."""
     outcome: str
     why: str
-    """Known reasons, if it is not reproduced."""
+    """Known reasons if it is not reproduced."""
     source: str
     metric: str = ""
-    """By its name; none in what was kept before it had one."""
+    """The metric by name; empty in results of older versions."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +80,12 @@ class _Cell:
     metric: Metric
     figures: Mapping[str, list[float] | None]
     too_few: Mapping[str, str]
-    """Why there are none, where there would be with more samples."""
+    """The reason if there are none because of too few samples."""
     resolution: Mapping[str, float]
-    """By what factor one I/O more or less changes them."""
+    """The factor by which one I/O more or less changes them."""
 
     def finest(self, *names: str) -> float:
-        """The ratio of two of these schedulers' figures that is no more than one I/O."""
+        """The largest ratio of two of these schedulers' figures that one I/O can cause."""
         return max(self.resolution.get(name, 1.0) for name in names)
 
 
@@ -100,7 +99,7 @@ class _Finding:
 
 
 def judge(study: Study, outcomes: Sequence[Outcome]) -> list[Judgement]:
-    """Every claim on each disk under each load that it is about, in the order of the study."""
+    """Every claim on each of its disks under each of its workloads, in the order of the study."""
     return [
         _judgement(claim, outcome, disk, workload, finding)
         for part, outcome in zip(study.parts, outcomes, strict=True)
@@ -114,8 +113,8 @@ def judge(study: Study, outcomes: Sequence[Outcome]) -> list[Judgement]:
 def _places(
     claim: Claim, disks: Sequence[str], workloads: Sequence[str], outcome: Outcome
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """Disk and loads by the labels of the results, which may not be what the study calls them:
-    paths, or a real disk in the place of all."""
+    """Disk and workloads by the labels of the results, which may differ from the study's names:
+    paths, or a real disk instead of all models."""
     of_disks, of_loads = ({name: name for name in names} for names in (disks, workloads))
     if outcome.results is not None:
         setup = outcome.results.setup
@@ -202,7 +201,7 @@ def _cell(claim: Claim, part: Part, outcome: Outcome, disk: str, workload: str) 
 
 
 def _together(cells: Sequence[_Cell]) -> _Cell:
-    """The figures of each repeat added up; of who lacks one, none."""
+    """The sum of the figures of each repeat; none for a scheduler that lacks one."""
     added: dict[str, list[float] | None] = {}
     for name in cells[0].figures:
         of_loads = [found for cell in cells if (found := cell.figures.get(name)) is not None]
@@ -272,8 +271,7 @@ def _ratio(claim: Claim, cell: _Cell) -> _Finding:
 
 
 def _coarse(claim: Claim, step: float) -> str:
-    """Why a figure that one I/O changes by such a part cannot be told from the published one;
-    empty if it can."""
+    """The reason if one I/O changes the figure by more than the tolerance; else empty."""
     if step <= claim.tolerance or math.isclose(step, claim.tolerance):
         return ""
     return (
@@ -325,7 +323,7 @@ def _no_difference(claim: Claim, cell: _Cell) -> _Finding:
     if shown:
         size, (one, other) = max(shown)
         return _Finding(subject, NOT_REPRODUCED, f"{one} and {other} are {factor(size)} apart")
-    more = "a longer runtime tells" if finest > limit else "more --repeats tell"
+    more = "a longer runtime decides" if finest > limit else "more --repeats decide"
     found = f"{one} and {other} may be {factor(max(reach, finest))} apart; {more}"
     return _Finding(subject, NOT_KNOWN, found)
 
@@ -379,7 +377,7 @@ def _of(cell: _Cell, name: str) -> list[float]:
 
 
 def _ahead(cell: _Cell, one: str, other: str, level: float) -> Interval:
-    """How many times better `one` is."""
+    """The factor by which `one` is better."""
     better, worse = _of(cell, one), _of(cell, other)
     if not cell.metric.more_is_better:
         better, worse = worse, better
@@ -391,7 +389,7 @@ def _size(gap: Interval) -> float:
 
 
 def _reach(gap: Interval) -> float:
-    """How far the two may be apart, either way."""
+    """The largest possible distance of the two, in either direction."""
     return max(gap.high, 1.0 / gap.low if gap.low > 0.0 else math.inf)
 
 
@@ -400,7 +398,7 @@ def _within(value: float, target: float, tolerance: float) -> bool:
 
 
 def _change(off: float) -> str:
-    # Adding zero takes the sign off a zero.
+    # Adding zero removes the sign of a zero.
     percent = round((off - 1.0) * 100.0, 1) + 0.0
     return f"{percent:+.1f} %" if off < 2 else factor(off)  # noqa: PLR2004
 

@@ -1,5 +1,5 @@
-"""A study's directory: `study.json`, `report.html`, and below them a directory for each part
-with what `blklab compare` writes. All of it can be made again from `study.json` and the parts'
+"""A study's directory: `study.json`, `report.html`, and a directory for each part with the files
+that `blklab compare` writes. All of it can be made again from `study.json` and the parts'
 `results.json`, without running anything."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def places(study: Study, out: Path) -> list[Path]:
 
 
 def load(directory: Path) -> tuple[Study, list[Outcome]]:
-    """A study that has run. InputError if it is none."""
+    """A study that has run. InputError if the file is not valid."""
     file = directory / FILE
     try:
         document = json.loads(text_content(file, _BYTES_MAX, "a study that has run"))
@@ -47,12 +47,12 @@ def load(directory: Path) -> tuple[Study, list[Outcome]]:
         rows = {row["part"]: row for row in document["parts"]}
         outcomes = [_outcome(directory, part, rows[part.name]) for part in study.parts]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"{file}: not a study that 'blklab run' kept ({error})") from error
+        raise InputError(f"{file}: not a study that 'blklab run' wrote ({error})") from error
     return study, outcomes
 
 
 def summary(outcomes: Sequence[Outcome], judgements: Sequence[Judgement]) -> dict[str, Any]:
-    """Plain data, for ``--json``. Figures are in `unit`; what is not known is null."""
+    """Plain data, for ``--json``. Figures are in `unit`; unknown values are null."""
     return {
         "parts": [
             {
@@ -68,8 +68,8 @@ def summary(outcomes: Sequence[Outcome], judgements: Sequence[Judgement]) -> dic
 
 
 def to_text(study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement]) -> str:
-    """What `load` reads again, beside the results of the parts."""
-    # Where the file lay is another place on another machine.
+    """The file that `load` reads, besides the results of the parts."""
+    # The file's path differs on another machine.
     head = {"format": _FORMAT, "name": study.name, "text": study.file.text}
     return json.dumps(head | summary(outcomes, judgements), indent=1, allow_nan=False) + "\n"
 

@@ -1,7 +1,7 @@
-"""The kernels of a study: built before anything runs, and a rig that has them all.
+"""The kernels of a study, built before anything runs, and a rig with all of them.
 
-A scheduler that is called ``kyber@slow`` runs on the study's kernel `slow`; one without an
-``@`` on blklab's default kernel.
+The scheduler ``kyber@slow`` runs on the study's kernel `slow`; one without an ``@`` on blklab's
+default kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from blklab.study.model import Kernel, Study, beside
 from blklab.study.plan import PlannedPart
 
 DEFAULT = "default"
-"""What the kernel is called on which schedulers without an ``@`` run."""
+"""The name of the kernel for schedulers without an ``@``."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class BuiltKernel:
     """One kernel of a study, ready to run."""
 
     order: Kernel
-    """What the study says of it."""
+    """The kernel in the study's file."""
     made: cache.Kernel
 
 
@@ -46,12 +46,12 @@ class OwnKernel:
 class KernelsRig(ModelledDisks):
     """See :class:`blklab.rigs.Rig`; each experiment goes to its scheduler's kernel.
 
-    `places` are by the names that stand behind the ``@``.
+    `places` are by the names after the ``@``.
     """
 
     name = "kernel"
     spec = RigSpec("kernel")
-    """Each experiment has its own: see `alone`."""
+    """None: each experiment has its own spec, see `alone`."""
 
     def __init__(self, places: Mapping[str, OwnKernel]) -> None:
         self._places = places
@@ -70,7 +70,7 @@ class KernelsRig(ModelledDisks):
         return {"text": "; ".join(map(_text, kernels)), "kernels": kernels}
 
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
-        """See :class:`blklab.rigs.Rig`; it is the same for all kernels."""
+        """See :class:`blklab.rigs.Rig`; the same for all kernels."""
         checked = [place.rig.check_host(changed) for place in self._places.values()]
         return checked[0]
 
@@ -103,7 +103,7 @@ class KernelsRig(ModelledDisks):
 
 
 def needed(planned: Sequence[PlannedPart]) -> list[str]:
-    """Names of the kernels that the parts run on, in their order; empty if no part needs one."""
+    """Names of the kernels of the parts, in their order; empty if no part needs one."""
     return list(
         dict.fromkeys(
             spec.kernel or DEFAULT
@@ -115,14 +115,14 @@ def needed(planned: Sequence[PlannedPart]) -> list[str]:
 
 
 def build_all(study: Study, planned: Sequence[PlannedPart], steps: Steps) -> list[BuiltKernel]:
-    """Build those that are needed, or take them from the cache. BlklabError if one fails."""
+    """Build the needed kernels, or take them from the cache. BlklabError if one fails."""
     known = {kernel.name: kernel for kernel in study.kernels}
     default = Kernel(DEFAULT, "blklab's own, as it comes", None, (), (), (), "")
     return [_build(study, known.get(name, default), steps) for name in needed(planned)]
 
 
 def rig(kernels: Sequence[BuiltKernel]) -> KernelsRig:
-    """A fresh rig that has these kernels."""
+    """A new rig with these kernels."""
     return KernelsRig(
         {
             kernel.order.name: OwnKernel(

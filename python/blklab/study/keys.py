@@ -1,4 +1,4 @@
-"""What may stand in a study file. Parser, errors and documentation use these tables."""
+"""The keys of a study file. Parser, errors and documentation use these tables."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from blklab.study.metrics import METRICS
 
 @dataclass(frozen=True)
 class Shape:
-    """What a value has to be."""
+    """The required type and range of a value."""
 
     expected: str
     fits: Callable[[Any], bool]
     of_each: Shape | None = None
-    """For tables whose keys are the user's own: what each value has to be."""
+    """For tables with the user's own keys: the required type and range of each value."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Key:
     shape: Shape
     help: str
     default: str | None = None
-    """What holds without it, for people; None if it must be there."""
+    """The default, in words; None if the key is required."""
 
 
 def _number(value: Any) -> bool:
@@ -59,7 +59,7 @@ def _texts(value: Any) -> bool:
 
 
 _LEAST, _MOST = 1e-18, 1e18
-"""Of a figure: what can still be squared, added up and divided."""
+"""The range of a figure that can still be squared, summed and divided."""
 _ABOVE_0 = "a number above 0 (1e-18 to 1e18)"
 
 
@@ -153,6 +153,12 @@ PART = (
     Key("workloads", TEXTS, "as `--workload` of compare"),
     Key("schedulers", TEXTS, "as `--scheduler` of compare, with `@KERNEL` to name a kernel"),
     Key("repeats", REPEATS, "number of repeats", "the study's"),
+    Key(
+        "vary_disk",
+        FLAG,
+        "each repeat has [a drawn disk](comparing.md#drawn-disks); not on a real disk",
+        "false",
+    ),
     Key("objective", OBJECTIVE, "rank by this objective", '"both"'),
     Key("host", HOST, "settings of the modelled host", "nothing"),
     Key("weights", WEIGHTS, "share of the disk for each job, by name; see below", "1 each"),

@@ -1,4 +1,4 @@
-"""A study on a real disk, which takes the place of all that its file models."""
+"""A study on a real disk, which replaces all disk models of its file."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ RIG = "live"
 
 @dataclass(frozen=True)
 class RealDisk:
-    """A directory or device, and what there is to compare on it."""
+    """A directory or device, and the schedulers that can be compared on it."""
 
     disk: Disk
     schedulers: frozenset[str]
-    """Those that each of the disks below has, or the kernel can load."""
+    """The schedulers that each disk below has, or that the kernel can load."""
     options: Mapping[str, str | None] = field(default_factory=dict)
-    """What the rig is told."""
+    """The rig's options."""
 
     def lacks(self, scheduler: str) -> str:
-        """Why it does not run there; empty if it does."""
+        """The reason if it cannot run there; else empty."""
         if scheduler in self.schedulers:
             return ""
         return (
@@ -38,8 +38,8 @@ class RealDisk:
 
 
 def real_disk(spec: str, options: Mapping[str, str | None]) -> RealDisk:
-    """What the user calls so. InputError if there is none, or if its scheduler is not this user's
-    to set: a study compares several."""
+    """The disk that the user names. InputError if there is none, or if this user may not set its
+    scheduler, because a study compares several."""
     disk = rig_of(RigSpec.told(RIG, options)).find_disk(spec)
     queues = [queue.named(name) for name in target.find(spec).disks]
     for one in queues:

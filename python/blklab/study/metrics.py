@@ -1,4 +1,4 @@
-"""What a claim may be about: figures of a run, by name, in the unit that is in the name."""
+"""The figures of a run that claims can use, by name; the name includes the unit."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from blklab.experiment.fairness import Fairness, fairness
 
 @dataclass(frozen=True)
 class Scope:
-    """Of whom a figure is."""
+    """The scope of a figure: the processes, and their shares."""
 
     operation: str
-    """Whose latency counts."""
+    """The operation with the latency that counts."""
     job: str | None = None
-    """Of this job's clones; None: of the whole run."""
+    """The figure of this job's clones; None: of the whole run."""
     weights: Mapping[str, float] = field(default_factory=dict)
-    """What share jobs are to get, by name."""
+    """The intended shares of jobs, by name."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Metric:
     help: str
     more_is_better: bool
     of: Callable[[Measurement, Scope], float]
-    """KeyError if the run has none."""
+    """The figure's value. KeyError if the run has none."""
     of_a_job: bool = False
-    """One job can have it, too."""
+    """Also defined for a single job."""
     percent: float | None = None
-    """Of a percentile of latencies: which."""
+    """For a percentile of latencies: the percentage."""
     is_rate: bool = False
     """It counts I/Os or their bytes."""
 
@@ -49,7 +49,7 @@ def _job(run: Measurement, scope: Scope) -> JobFigures:
 
 
 def _of(read: Callable[[Any], float]) -> Callable[[Measurement, Scope], float]:
-    """What a run and each of its jobs have alike."""
+    """The common part of a run and of a job."""
     return lambda run, scope: read(_job(run, scope) if scope.job else run)
 
 
@@ -73,7 +73,7 @@ def _start_peak(job: JobFigures) -> float | None:
 
 
 def _stretch(read: Callable[[JobFigures], float | None]) -> Callable[[Measurement, Scope], float]:
-    """Of a job's time; KeyError if nothing fell into the stretch."""
+    """The figure for a part of a job's time; KeyError if no command falls into it."""
 
     def found(run: Measurement, scope: Scope) -> float:
         job = _job(run, scope)
@@ -137,7 +137,7 @@ def _lasted(job: JobFigures) -> int:
 
 
 def figures(metric: Metric, runs: Sequence[Measurement], scope: Scope) -> list[float] | None:
-    """One of each run; None if one of them has none, or none above zero."""
+    """One figure for each run; None if a run has none above zero."""
     try:
         found = [metric.of(run, scope) for run in runs]
     except KeyError:
@@ -146,8 +146,8 @@ def figures(metric: Metric, runs: Sequence[Measurement], scope: Scope) -> list[f
 
 
 def too_few(metric: Metric, runs: Sequence[Measurement], scope: Scope) -> str:
-    """Why the metric of one of the runs, which all have it, is of too few samples to be judged;
-    empty if it is not."""
+    """The reason if a run has too few samples to judge the metric, which all runs have; else
+    empty."""
     if metric.percent is None:
         return ""
     fewest = min(map(_latency(lambda latency: latency.ios), runs, [scope] * len(runs)))
@@ -155,7 +155,7 @@ def too_few(metric: Metric, runs: Sequence[Measurement], scope: Scope) -> str:
 
 
 def resolution(metric: Metric, runs: Sequence[Measurement], scope: Scope) -> float:
-    """By what factor one I/O more or less changes the metric of the runs, which all have it."""
+    """The factor by which one I/O more or less changes the metric, which all runs have."""
     if not metric.is_rate:
         return 1.0
     return max(

@@ -1,4 +1,4 @@
-"""A study as plain data: what its file says, and what came of it."""
+"""A study as plain data: the contents of its file, and the results."""
 
 from __future__ import annotations
 
@@ -23,47 +23,47 @@ class Kernel:
     source: str | None
     """Version, tarball or directory; None for the default version."""
     patches: tuple[str, ...]
-    """Files, relative to the study's."""
+    """Paths relative to the study's file."""
     added: tuple[str, ...]
-    """C files for ``block/``, relative to the study's."""
+    """C files for ``block/``, relative to the study's file."""
     config: tuple[str, ...]
     """``NAME=VALUE`` of the kernel's configuration."""
     late_disk: str
-    """Why the disk may be late in its guests; empty if that makes a run invalid, as it does
-    otherwise."""
+    """The reason why the disk may be late in its guests; empty if a late disk makes a run invalid,
+    as it does by default."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that was published, in one of the ways of `blklab.study.keys.CLAIMS`."""
+    """A published statement, of one of the kinds in `blklab.study.keys.CLAIMS`."""
 
     kind: str
     text: str
     metric: str
     job: str | None
-    """Whose figure it is; None: that of all together."""
+    """The job of the figure; None: all jobs together."""
     workloads: tuple[str, ...]
     disks: tuple[str, ...]
-    """It is judged on each disk under each of these loads ..."""
+    """It is judged on each disk under each of these workloads ..."""
     summed: bool
-    """... or once, about the sum of the figures under all of them."""
+    """... or once, for the sum of the figures under all of them."""
     schedulers: tuple[str, ...]
-    """The schedulers that are compared; of an order: the best first; of a ratio: numerator, then
+    """The compared schedulers; for an order: the best first; for a ratio: numerator, then
     denominator."""
     values: Mapping[str, tuple[float, ...]]
-    """Published figures by scheduler, one for each run that was published; in `metric`'s unit."""
+    """Published figures by scheduler, one for each published run; in `metric`'s unit."""
     value: float
-    """Of a ratio: how many times the second's figure the first's was; of a difference: by how much
-    it was above."""
+    """For a ratio: the first figure divided by the second; for a difference: the first minus the
+    second."""
     tolerance: float
     """Relative: 0.1 for 10 %."""
     least: float | None
-    """Of a bound: what the figure is at least ..."""
+    """For a bound: the least value of the figure ..."""
     most: float | None
-    """... and at most."""
+    """... and the largest."""
     source: str
     not_reproduced: str
-    """Known reasons why it may not come out here."""
+    """Known reasons why it may not be reproduced here."""
 
 
 @dataclass(frozen=True)
@@ -73,19 +73,21 @@ class Part:
     name: str
     question: str
     note: str
-    """What is not as it was published: another disk, another load."""
+    """Differences from the published set-up: another disk, another workload."""
     rigs: tuple[str, ...]
-    """Where it can run; the first unless another is asked for."""
+    """The rigs on which it can run; the first is the default."""
     disks: tuple[str, ...]
     workloads: tuple[str, ...]
     schedulers: tuple[str, ...]
     repeats: int
     objective: str
-    """What the schedulers are ranked by."""
+    """The objective that ranks the schedulers."""
     host: Mapping[str, int]
     weights: Mapping[str, float]
-    """What share each job is to get, by name; 1 unless told."""
+    """The intended share of each job, by name; 1 by default."""
     claims: tuple[Claim, ...]
+    vary_disk: bool = False
+    """Whether each repeat has a disk drawn from the ranges of the estimates."""
 
 
 @dataclass(frozen=True)
@@ -102,16 +104,16 @@ class Study:
 
     @property
     def name(self) -> str:
-        """By which it is called."""
+        """The name in commands."""
         return self.file.name
 
     def wrong(self, path: KeyPath, message: str) -> InputError:
-        """The error to raise about what stands at `path` in the file."""
+        """The error for the value at `path` in the file."""
         return wrong(self.file, path, message)
 
 
 def wrong(file: Entry, path: KeyPath, message: str) -> InputError:
-    """One line: file, line, key, and what is wrong with it."""
+    """One line: file, line, key, and the error."""
     keys = [str(step) for step in path if isinstance(step, str)]
     where = f"{file.path}:{line_of(file.text, path)}: "
     return InputError(" ".join(f"{where}{': '.join([*keys[-1:], message])}".split()))
@@ -119,25 +121,25 @@ def wrong(file: Entry, path: KeyPath, message: str) -> InputError:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Something of a part that does not run."""
+    """An omission of a part."""
 
     what: str
-    """A scheduler, or the part's name for all of it."""
+    """A scheduler, or the part's name for the whole part."""
     why: str
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one part."""
+    """The result of one part."""
 
     part: str
     rig: str
     results: Results | None
-    """None if all of it was left out."""
+    """None if the whole part was left out."""
     skipped: tuple[Skipped, ...]
 
 
 def beside(folder: Path, spec: str, suffix: str) -> str:
-    """`spec` as it is if it is a name, otherwise the path from `folder`."""
+    """`spec` unchanged if it is a name, else the path relative to `folder`."""
     names_a_file = os.sep in spec or spec.endswith(suffix) or f"{suffix}:" in spec
     return str(folder / homes.expanded(spec)) if names_a_file else spec

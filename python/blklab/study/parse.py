@@ -1,4 +1,4 @@
-"""From a study file to a `Study`. Whatever is wrong is told with file, line, key and value."""
+"""From a study file to a `Study`. Errors name the file, line, key and value."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _SYNTAX = re.compile(r"(.*?)\s*\(at (?:line (\d+), column \d+|end of document)\)
 
 
 def parse(file: Entry) -> Study:
-    """The study in `file`. InputError if anything in it is not as it has to be."""
+    """The study in `file`. InputError for any invalid part."""
     return _Reader(file).study(_document(file))
 
 
 def _document(file: Entry) -> dict[str, Any]:
     if len(file.text) > _CHARACTERS_MAX:
-        raise InputError(f"{file.path}: more than {_CHARACTERS_MAX} characters are no study")
+        raise InputError(f"{file.path}: not a study: more than {_CHARACTERS_MAX} characters")
     for place, row in enumerate(file.text.split("\n"), 1):
-        # tomllib takes the square of a key's parts: of 200 KB of dots more than an hour.
+        # tomllib needs time quadratic in the parts of a key: more than an hour for 200 KB of dots.
         if max(part.count(".") for part in row.split("=")) > _DOTS_MAX:
             raise InputError(f"{file.path}:{place}: more than {_DOTS_MAX} dots; no key has so many")
     try:
@@ -44,7 +44,7 @@ def _document(file: Entry) -> dict[str, Any]:
         raise InputError(f"{file.path}:{line}: {text}") from None
     except (RecursionError, ValueError):
         # Integers of thousands of digits, lists in lists in lists.
-        raise InputError(f"{file.path}: numbers or lists too deep or long to be read") from None
+        raise InputError(f"{file.path}: numbers or lists are too long or too deep") from None
 
 
 class _Reader:
@@ -57,7 +57,7 @@ class _Reader:
         rows = self._checked(document, (), keys.STUDY)
         kernels = self._several(rows.get("kernel", []), "kernel", self._kernel)
         if not rows["part"]:
-            raise self._wrong(("part",), "there is none; expected at least one [[part]]")
+            raise self._wrong(("part",), "missing; expected at least one [[part]]")
         self._kernels = [kernel.name for kernel in kernels]
         self._shared = rows
         parts = self._several(rows["part"], "part", self._part)
@@ -120,6 +120,7 @@ class _Reader:
             row.get("host", {}),
             {name: float(weight) for name, weight in row.get("weights", {}).items()},
             tuple(claims),
+            row.get("vary_disk", False),
         )
 
     def _claim(self, table: dict[str, Any], path: KeyPath, part: Mapping[str, Any]) -> Claim:
@@ -198,7 +199,7 @@ class _Reader:
 
 
 def _shown(value: Any) -> str:
-    """As it might stand in the file, cut short."""
+    """The value in TOML, shortened."""
     match value:
         case bool():
             text = str(value).lower()

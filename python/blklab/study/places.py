@@ -1,8 +1,8 @@
-"""On which line of a TOML file does a key stand? The standard parser does not tell.
+"""The line of a key in a TOML file, which the standard parser does not report.
 
-It does tell whether a text is TOML. The first lines of a file are TOML too, unless they end
-within something; so the line is where the shortest such beginning ends that has the key,
-counted from where the one before it ends. Nothing of TOML is parsed here a second time.
+The parser does report whether a text is TOML. The first lines of a file are TOML too, unless they
+end within a value; so the key's statement ends with the shortest such beginning that contains the
+key, and starts after the next shorter beginning. TOML is not parsed here a second time.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 KeyPath: TypeAlias = tuple[str | int, ...]
-"""Keys and places in lists, from the outside in."""
+"""Keys and list indices, from the outside in."""
 
 _STATEMENT_LINES_MAX = 200
-"""Of a longer list, the line may be that of something before it."""
+"""For a longer list, the line may be that of an earlier entry."""
 
 
 def line_of(text: str, path: KeyPath) -> int:
-    """The line, from 1, of the statement that brings what is at `path`.
+    """The line, from 1, of the statement that defines the value at `path`.
 
-    That of the nearest thing around it, if it is not there; 1 if there is nothing.
+    If it is missing, the line of the nearest enclosing value, else 1.
     """
     lines = text.split("\n")
     whole = _parsed(lines, len(lines))

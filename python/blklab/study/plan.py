@@ -1,4 +1,4 @@
-"""What of a study runs where: each part becomes a comparison, or is left out with the reason."""
+"""Plans a study: each part becomes a comparison on a rig, or is left out with the reason."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ class PlannedPart:
     part: Part
     rig: str
     setup: Setup | None
-    """None if all of it is left out."""
+    """None if the whole part is left out."""
     skipped: tuple[Skipped, ...]
     options: Mapping[str, str | None] = field(default_factory=dict)
-    """What the rig is told."""
+    """The rig's options."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What of a study is asked for; None: as its file says."""
+    """The user's choices for a study; None: as in its file."""
 
     rig: str | None = None
     repeats: int | None = None
     seed: int | None = None
     disk: str | None = None
-    """On the rig `live`: the directory or device in the place of all disks."""
+    """On the rig `live`: the directory or device that replaces all disks."""
     options: Mapping[str, str | None] = field(default_factory=dict)
-    """What that rig is told."""
+    """The options of that rig."""
 
 
 def plan(study: Study, asked: Asked | None = None) -> list[PlannedPart]:
-    """Every part, on its own first rig or on the one that is asked for.
+    """Every part, on its own first rig or on the requested one.
 
-    InputError if a disk, a load or a scheduler does not exist, or if nothing is left to run.
+    InputError if a disk, a workload or a scheduler does not exist, or if no part can run.
     """
     asked = asked or Asked()
     if asked.rig is not None:
@@ -62,7 +62,7 @@ def plan(study: Study, asked: Asked | None = None) -> list[PlannedPart]:
 
 
 def _real_disk(study: Study, asked: Asked) -> live.RealDisk | None:
-    """What takes the place of the modelled disks, where a part runs on a real one."""
+    """The real disk that replaces the modelled disks of a part."""
     if live.RIG in ({asked.rig} if asked.rig else {part.rigs[0] for part in study.parts}):
         return live.real_disk(asked.disk or defaults.disks(live.RIG)[0], asked.options)
     for option, value in {"disk": asked.disk, **asked.options}.items():
@@ -121,6 +121,7 @@ def _part(study: Study, number: int, asked: Asked, real: live.RealDisk | None) -
             asked.repeats or part.repeats,
             study.seed if asked.seed is None else asked.seed,
             host,
+            vary_disk=part.vary_disk and rig != live.RIG,
         )
     except InputError as error:
         raise study.wrong((*place, "host") if part.host else place, str(error)) from error
@@ -129,9 +130,10 @@ def _part(study: Study, number: int, asked: Asked, real: live.RealDisk | None) -
 
 
 def _missing(study: Study, spec: SchedulerSpec, rig: str, real: live.RealDisk | None) -> str:
-    """Why the scheduler cannot run there, empty if it can. InputError if there is none such.
+    """The reason if the scheduler cannot run there; else empty.
 
-    What a kernel's patches, files or own source bring is that kernel's to know.
+    InputError if there is no such scheduler. Schedulers from a kernel's patches, files or own
+    source are checked only by that kernel.
     """
     simulated = [info.name for info in core.schedulers()]
     kernel = spec.kernel
@@ -153,7 +155,7 @@ def _missing(study: Study, spec: SchedulerSpec, rig: str, real: live.RealDisk | 
 
 
 def _host(part: Part, rig: str) -> tuple[dict[str, int], list[Skipped]]:
-    """What of the part's host is that rig's to have, and what is not."""
+    """The values of the part's host that the rig supports, and the others."""
     host = specs.host(f"{name}={value}" for name, value in part.host.items())
     if rig == live.RIG:
         why = f"with --rig {live.RIG} the host is this machine"
@@ -164,7 +166,7 @@ def _host(part: Part, rig: str) -> tuple[dict[str, int], list[Skipped]]:
 
     counts = host_that_counts()
     skipped = [
-        Skipped(f"host {name}={value}", "a guest of the kernel rig cannot be told that")
+        Skipped(f"host {name}={value}", "a guest of the kernel rig has no such setting")
         for name, value in host.items()
         if name not in counts
     ]
@@ -172,7 +174,7 @@ def _host(part: Part, rig: str) -> tuple[dict[str, int], list[Skipped]]:
 
 
 def count(planned: Iterable[PlannedPart]) -> int:
-    """How many runs it is."""
+    """The number of runs."""
     setups = [part.setup for part in planned if part.setup is not None]
     return sum(
         len(s.disks) * len(s.workloads) * len(s.schedulers) * s.repeats for s in setups

@@ -1,4 +1,4 @@
-"""Run what was planned; each part gives the results of a comparison."""
+"""Run a planned study; each part gives the results of a comparison."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from blklab.study.plan import PlannedPart
 
 @dataclass(frozen=True)
 class Ready:
-    """A part with all that it takes to run it; without, if all of it is left out."""
+    """A part with everything to run it; without a rig if the whole part is left out."""
 
     planned: PlannedPart
     rig: Rig | None
@@ -30,8 +30,8 @@ class Ready:
 
 
 def ready(planned: Sequence[PlannedPart], built: Sequence[kernels.BuiltKernel]) -> list[Ready]:
-    """All disks, loads and schedulers checked; `built` are the kernels that the parts on the
-    kernel rig need. InputError."""
+    """Checks all disks, workloads and schedulers; `built` are the kernels for parts on the kernel
+    rig. InputError."""
     found = []
     for part in planned:
         place = _place(part, built) if part.setup else None
@@ -50,9 +50,9 @@ def run(
     keepers: Callable[[], Mapping[str, Keeper]],
     tell: Callable[[str], None],
 ) -> list[Outcome]:
-    """Part after part, `jobs` runs at a time; `done` is called after each run, and it is kept by
-    its part's keeper, which `keepers` is asked for when the first run can begin; `tell` is given
-    lines for a person. BlklabError if a run fails."""
+    """Run part after part, `jobs` runs at a time. `done` is called after each run, and the part's
+    keeper, which `keepers` returns before the first run, stores it; `tell` receives notes for the
+    user. BlklabError if a run fails."""
     outcomes = []
     for part in parts:
         name, results = part.planned.part.name, None

@@ -1,4 +1,4 @@
-"""Judgements for people, the same on the terminal and in the report."""
+"""Judgements in words, the same on the terminal and in the report."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from blklab.experiment.statistics import Interval
 from blklab.study.judge import NOT_KNOWN, NOT_REPRODUCED, REPRODUCED, Judgement
 
 _SAYS_WHAT = ("MB/s", "MiB/s", "KiB/s", "IOPS")
-"""Units that say by themselves what is meant."""
+"""Units that need no metric's name."""
 _TABLES = ("figures", "ratio", "difference")
 
 
 @dataclass(frozen=True)
 class StatementPlace:
-    """What a statement came to on one disk under one load."""
+    """The verdict of a statement on one disk under one workload."""
 
     where: str
-    """Disk, load, metric and unit, and how far the measured may be off."""
+    """Disk, workload, metric and unit, and the tolerance."""
     rows: tuple[Judgement, ...]
 
     @property
     def is_table(self) -> bool:
-        """Whether figures stand beside figures."""
+        """Whether published and measured figures are shown side by side."""
         return self.rows[0].kind in _TABLES
 
 
 @dataclass(frozen=True)
 class Statement:
-    """Something that was published, and what it came to wherever that was looked at."""
+    """A published statement, and its verdict at each place where it was judged."""
 
     text: str
     source: str
     why: str
-    """Reasons for what is not reproduced, if anything is not."""
+    """Reasons, if a place is not reproduced."""
     places: tuple[StatementPlace, ...]
 
 
 def statements(judgements: Iterable[Judgement]) -> list[Statement]:
-    """In the order of the study; each once, with its places."""
+    """In the order of the study; each statement once, with its places."""
     made = []
     for (_, text, source), several in itertools.groupby(
         judgements, lambda row: (row.part, row.text, row.source)
@@ -65,14 +65,14 @@ def _places(judgements: Iterable[Judgement]) -> Iterator[StatementPlace]:
 
 
 def _what(row: Judgement) -> str:
-    """Unit and job, with the metric's name in the unit's place where that says more."""
+    """Unit and job; the metric's name replaces the unit where that is clearer."""
     unit, comma, job = row.unit.partition(",")
     named = row.metric and row.kind not in _TABLES and unit not in _SAYS_WHAT
     return f"{row.metric if named else unit}{comma}{job}"
 
 
 def figure(value: Interval | None) -> str:
-    """``833 (763 to 972)``; the range only if there is one, and as far as it is known."""
+    """``833 (763 to 972)``; the range only if there is one, as far as it is known."""
     if value is None:
         return "-"
     middle, low, high = map(number_text, (value.estimate, value.low, value.high))
@@ -82,7 +82,7 @@ def figure(value: Interval | None) -> str:
 
 
 def tally(judgements: Sequence[Judgement]) -> str:
-    """How many came out, in a sentence; of each claim's figures one by one."""
+    """The number of reproduced statements, in a sentence; each figure of a claim counts."""
     if not judgements:
         return "Nothing was published to compare with."
     count = {

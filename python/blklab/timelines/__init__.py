@@ -1,1 +1,1 @@
-"""One run, process by process: what was asked, when the disk had it, what the scheduler decided."""
+"""One run, process by process: its requests, their service, and the scheduler's decisions."""

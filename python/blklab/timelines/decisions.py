@@ -1,5 +1,5 @@
-"""Every kind of decision that a scheduler notes: in plain words, and whether it begins or ends
-something that lasts. The names are those of ``decisions.rs``."""
+"""Every kind of decision that a scheduler records, in words, and whether it begins or ends a span.
+The names are those of ``decisions.rs``."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Note:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a decision means."""
+    """The meaning of a decision."""
 
     words: Words
     short: str
     """For a mark or a band in a picture."""
     span: str = ""
-    """What lasts: ``turn``, ``idling``, ``raised weight``, ``batch``, ``held back``."""
+    """The kind of span: ``turn``, ``idling``, ``raised weight``, ``batch``, ``held back``."""
     edge: Edge = ""
     of_queue: bool = False
-    """It concerns the queue as a whole, not one process."""
+    """It concerns the whole queue, not one process."""
 
 
 SPANS: Mapping[str, str] = {
@@ -51,7 +51,7 @@ SPANS: Mapping[str, str] = {
     "batch": "requests of one direction are dispatched one after the other",
     "held back": "no more requests of this kind are dispatched until some complete",
 }
-"""What lasts, in words."""
+"""The kinds of spans, in words."""
 
 
 def _slice_start(note: Note) -> str:

@@ -1,4 +1,4 @@
-"""What a timeline shows, in figures: per process, and in one sentence."""
+"""Figures of a timeline: per process, and in one sentence."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from blklab.timelines.timeline import QUEUE, Span, Timeline
 
 @dataclass(frozen=True)
 class Share:
-    """One process's part of a timeline; times in ns, None where nothing was there."""
+    """One process's part of a timeline; times in ns, None without requests."""
 
     name: str
     requests: int
     bytes: int
     waited_ns: float | None
-    """In the scheduler, the median."""
+    """Median queue time."""
     with_disk_ns: float | None
-    """From there to the end, the median."""
+    """Median service time."""
     turns: int
     turn_ns: int
-    """All its turns together."""
+    """Total length of its turns."""
     idle_ns: int
-    """How long the disk was kept idle for it."""
+    """Total idling for it."""
 
 
 def shares(timeline: Timeline) -> list[Share]:
-    """Of every process, in the order of the rows."""
+    """The figures of every process, in the order of the rows."""
     found = []
     for row, name in timeline.rows.items():
         if row == QUEUE:
@@ -55,7 +55,7 @@ def shares(timeline: Timeline) -> list[Share]:
 
 
 def sentence(timeline: Timeline) -> str:
-    """What there is to see, before it is looked at."""
+    """The main observations, in sentences."""
     turns = [span for span in timeline.spans if span.kind == "turn"]
     if turns:
         return _turns(timeline, turns)
@@ -77,7 +77,7 @@ def sentence(timeline: Timeline) -> str:
 
 
 def _longest(timeline: Timeline) -> str:
-    """How long reads and writes wait in the scheduler at most."""
+    """The longest queue time of reads and of writes."""
     waits: dict[str, int] = {}
     for request in timeline.requests:
         waited_ns = request.issued_ns - request.queued_ns
@@ -91,7 +91,7 @@ def _longest(timeline: Timeline) -> str:
 
 
 def left_out(timeline: Timeline) -> str:
-    """What is not shown and how to see it; empty if all is."""
+    """The omissions and the options to see them; empty if there are none."""
     until = seconds(timeline.until_ns)
     parts = []
     if timeline.requests_left_out:
@@ -108,7 +108,7 @@ def left_out(timeline: Timeline) -> str:
 
 
 def undecided(timeline: Timeline) -> str:
-    """Why there are no decisions, if the rig records none."""
+    """The reason if the rig records no decisions."""
     if timeline.decides:
         return ""
     if timeline.rig != "sim":
@@ -122,7 +122,7 @@ def undecided(timeline: Timeline) -> str:
 
 
 def seconds(at_ns: int) -> str:
-    """A moment of the run, as --from and --until take it."""
+    """A point in time of the run, in the form of --from and --until."""
     return f"{at_ns / 1e9:.6f}".rstrip("0").rstrip(".") + "s"
 
 

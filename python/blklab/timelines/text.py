@@ -10,19 +10,19 @@ from blklab.timelines import summary
 from blklab.timelines.timeline import Request, Timeline
 
 _STEPS = ("queued", "dispatched", "on disk", "completed")
-# What ends comes before what begins, and what is decided before what goes to the disk.
+# Ends come before beginnings, and decisions before dispatches.
 _ORDER = {"completed": 0, "queued": 1, "decision": 2, "dispatched": 3, "on disk": 4}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One moment of one process."""
+    """One event of one process."""
 
     at_ns: int
-    who: str
+    process: str
     what: str
     decided: bool
-    """By the scheduler; else it is what happened to a request."""
+    """A decision of the scheduler; else an event of a request."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class _Step:
 
 
 def head(timeline: Timeline) -> str:
-    """What this is a timeline of."""
+    """The title of the timeline."""
     rig = "" if timeline.rig == "sim" else f", rig {timeline.rig}"
     return (
         f"{timeline.load} on {timeline.disk} under {timeline.scheduler}{rig}: "
@@ -45,7 +45,7 @@ def head(timeline: Timeline) -> str:
 
 
 def lines(timeline: Timeline) -> list[Line]:
-    """Everything in the window, in order of time; steps of a request that coincide are one."""
+    """Everything in the window, in order of time; simultaneous steps of a request form one line."""
     events: list[tuple[tuple[int, int, int], Line | _Step]] = [
         ((d.at_ns, _ORDER["decision"], n), Line(d.at_ns, timeline.rows[d.row], d.words, True))
         for n, d in enumerate(timeline.decisions)
@@ -61,7 +61,7 @@ def lines(timeline: Timeline) -> list[Line]:
     def tell() -> None:
         if pending:
             request = pending[0].request
-            # What it asks for is told once: where it is first seen.
+            # The operation is printed once, at the request's first line.
             new = request.number not in known
             known.add(request.number)
             told = _told(request, [step.step for step in pending], new=new)

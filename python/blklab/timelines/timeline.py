@@ -1,4 +1,4 @@
-"""A window of a run as rows of requests, decisions and what lasted between them."""
+"""A window of a run as rows of requests, decisions and spans between them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from blklab.domain.result import KERNEL_PROCESS, Decisions, Result, Trace
 from blklab.timelines.decisions import KINDS, OPERATIONS, SECTOR_BYTES, Note, several
 
 QUEUE = -2
-"""The row of what concerns the queue as a whole."""
+"""The row for events of the whole queue."""
 KERNEL = "kernel"
-"""Name of the row of its own write-back and flushes."""
+"""Name of the row of the kernel's own writeback and flushes."""
 SCHEDULER = "(scheduler)"
 ROWS = 32
 """With more processes than these, idle processes have no row."""
@@ -24,7 +24,7 @@ ROWS = 32
 
 @dataclass(frozen=True)
 class Request:
-    """One request; the times of its way, ns, rise."""
+    """One request; the times of its steps, ns, rise."""
 
     number: int
     """From 1, in the order of queueing."""
@@ -35,12 +35,12 @@ class Request:
     queued_ns: int
     issued_ns: int
     began_ns: int | None
-    """When the disk began with it; None if only the disk knows."""
+    """When the disk began to serve it; None if only the disk knows."""
     completed_ns: int
 
     @property
     def words(self) -> str:
-        """What it asks for."""
+        """Its operation, size and position."""
         if self.op == "flush":
             return "flush"
         place = f"{self.sector * SECTOR_BYTES / 1e9:.3f} GB"
@@ -49,7 +49,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Decision:
-    """Something that the scheduler decided."""
+    """A decision of the scheduler."""
 
     at_ns: int
     row: int
@@ -59,18 +59,18 @@ class Decision:
 
 @dataclass(frozen=True)
 class Span:
-    """What lasted, as far as it lies in the window."""
+    """A span, clipped to the window."""
 
     kind: str
     of: str
-    """Of what: ``reads`` that are held back; else empty."""
+    """The operation: ``reads`` that are held back; else empty."""
     row: int
     start_ns: int
     end_ns: int
     began: str = ""
-    """How it began, in words, and be it before the window."""
+    """Its beginning, in words, even if it was before the window."""
     ended: str = ""
-    """How it ended; empty if that was behind the window."""
+    """Its end, in words; empty if it is after the window."""
     why: str = ""
     """The same, short."""
 
@@ -87,7 +87,7 @@ class Timeline:
     from_ns: int
     until_ns: int
     rows: dict[int, str]
-    """Process, or :data:`KERNEL_PROCESS`, or :data:`QUEUE` -> name, in the order to be shown."""
+    """Process, or :data:`KERNEL_PROCESS`, or :data:`QUEUE` -> name, in the order of display."""
     requests: Sequence[Request]
     decisions: Sequence[Decision]
     spans: Sequence[Span] = ()
@@ -96,7 +96,7 @@ class Timeline:
     decides: bool = True
     """False if the rig records no decisions."""
     lanes: dict[int, int] = field(default_factory=dict)
-    """A request's number -> which lane of its row it is drawn in: none hides another."""
+    """A request's number -> its lane in the row, such that no request hides another."""
 
 
 def names(jobs: Iterable[str]) -> list[str]:
@@ -112,7 +112,8 @@ def names(jobs: Iterable[str]) -> list[str]:
 
 
 def chosen(labels: Sequence[str], jobs: Sequence[str], wanted: Set[str]) -> set[int]:
-    """The processes that are meant: by their names, or all of a job by its; without any, all."""
+    """The selected processes: by their names, or all of a job by its name; all without a
+    selection."""
     both = enumerate(zip(labels, jobs, strict=True))
     meant = {process for process, pair in both if not wanted or not wanted.isdisjoint(pair)}
     return meant | ({KERNEL_PROCESS} if not wanted or KERNEL in wanted else set())
@@ -130,10 +131,10 @@ def build(
     wanted: Collection[str] = (),
     most: int,
 ) -> Timeline:
-    """What `result` has kept, of the processes `wanted`, up to `most` requests.
+    """The timeline in `result` of the processes `wanted`, with up to `most` requests.
 
-    If there are more, the window ends when the last of these is completed, so that what is
-    shown is whole. `until_ns` beyond the run's end is its end.
+    If there are more, the window ends with the completion of the last of these, so that the picture
+    is complete. `until_ns` beyond the run's end means its end.
     """
     jobs = [job.name for job in result.jobs]
     labels = names(jobs)
@@ -181,16 +182,15 @@ def build(
 
 
 def _printable(name: str) -> str:
-    """A name that cannot move a terminal's cursor."""
+    """A name without control characters."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
 
 
 def _requests(
     trace: Trace, rows: Set[int], most: int, ended_ns: int | None
 ) -> tuple[list[Request], int]:
-    """Those of `rows` that are completed first, by `ended_ns` if it is given, in the order of
-    queueing, and how many more there are. Runs keep many; only these few are looked at one by
-    one."""
+    """The requests in `rows` that complete first, by `ended_ns` if given, in the order of queueing,
+    and the number of others. Runs record many requests; only these few are processed one by one."""
     order = np.lexsort((trace.issued_ns, trace.queued_ns))
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(1, len(order) + 1)
@@ -219,8 +219,8 @@ def _requests(
 def _notes(
     decisions: Decisions, rows: Set[int], until_ns: int, name_of: Callable[[int], str]
 ) -> tuple[list[Note], int]:
-    """Those of `rows` and of the queue up to `until_ns`, and how many are later. First come
-    those that began before the window what is under way in it."""
+    """The decisions of `rows` and of the queue up to `until_ns`, and the number of later ones.
+    First come earlier decisions that began a span of the window."""
     kinds = core.decision_kinds()
     of_queue = [number for number, name in enumerate(kinds) if KINDS[name].of_queue]
     own = np.isin(decisions.process, list(rows)) | np.isin(decisions.kind, of_queue)
@@ -238,7 +238,7 @@ def _row(note: Note) -> int:
 
 
 def _spans(notes: Iterable[Note], from_ns: int, until_ns: int) -> list[Span]:
-    """Each beginning with its end; one that is open when the next begins ends there."""
+    """Pairs of beginning and end; an open span ends where the next begins."""
     spans: list[Span] = []
     open_: dict[tuple[str, str, int], tuple[int, str]] = {}
 
@@ -250,7 +250,7 @@ def _spans(notes: Iterable[Note], from_ns: int, until_ns: int) -> list[Span]:
         kind = KINDS[note.name]
         if not kind.span:
             continue
-        # Reads and writes are held back apart.
+        # Reads and writes are held back separately.
         key = (kind.span, several(note.a) if kind.span == "held back" else "", _row(note))
         words = kind.words(note)
         if kind.edge == "end":

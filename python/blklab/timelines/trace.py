@@ -1,8 +1,8 @@
 """A timeline for the Perfetto UI: TracePackets after its published schema.
 
-A process of the run is a process there, with a track for its turns, one for each other thing
-that lasts, one for decisions, and as many for requests as were under way at once: slices of
-one track lie within one another or apart. A request is a slice of three parts.
+A process of the run is a process there, with a track for its turns, one for each other kind of
+span, one for decisions, and as many for requests as were in flight at once, because slices of one
+track must be nested or disjoint. A request is a slice of three parts.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class _Trace:
         self._event(request.completed_ns, TrackEvent.TYPE_SLICE_END, track)
 
     def _counters(self, timeline: Timeline) -> None:
-        """How many requests wait and how many the disk has: of those that are shown."""
+        """The number of shown requests that wait, and that the disk has."""
         changes: dict[str, dict[int, int]] = {
             _QUEUED: defaultdict(int),
             _AT_DISK: defaultdict(int),
@@ -127,7 +127,7 @@ class _Trace:
 
 
 def _parts(request: Request) -> Iterator[tuple[str, int, int]]:
-    """What is left out took no time."""
+    """Stages without duration are left out."""
     began_ns = request.issued_ns if request.began_ns is None else request.began_ns
     served = "at the disk" if request.began_ns is None else "on disk"
     parts = (

@@ -1,4 +1,4 @@
-"""What is asked of a run: which stretch of it, which processes; and whether there is anything."""
+"""The selected window and processes of a run, and the check that they are not empty."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from blklab.timelines.summary import seconds
 from blklab.timelines.timeline import KERNEL, Timeline, names
 
 KEPT = 100_000
-"""Requests that a run keeps, of all processes; which of them are shown is chosen afterwards."""
+"""The number of requests of all processes that a run records; the shown ones are selected later."""
 _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _LAST_NS = 2**63 - 1
 
 
 def parse(from_: str, until: str | None) -> Window:
-    """``--from`` and ``--until`` as a window. InputError if it is none, or empty."""
+    """``--from`` and ``--until`` as a window. InputError if it is invalid or empty."""
     from_ns = _time("--from", from_)
     until_ns = _LAST_NS if until is None else _time("--until", until)
     if until_ns <= from_ns:
@@ -39,7 +39,8 @@ def _time(option: str, text: str) -> int:
 
 
 def check_processes(wanted: Sequence[str], job: _core.Job, path: str) -> Collection[str]:
-    """`wanted`, if the job file `job`, as described by the simulator, has each. InputError."""
+    """`wanted`, if the job file `job`, as described by the simulator, has each process.
+    InputError."""
     jobs = [section.name for section in job.jobs for _ in range(section.clones)]
     known = {*jobs, *names(jobs), KERNEL}
     for name in wanted:
@@ -49,7 +50,7 @@ def check_processes(wanted: Sequence[str], job: _core.Job, path: str) -> Collect
 
 
 def check_found(timeline: Timeline, result: Result) -> None:
-    """InputError if nothing is in the window, which says where there is something."""
+    """InputError if the window is empty; it names the next event."""
     if timeline.from_ns >= result.duration_ns:
         raise InputError(
             f"--from {seconds(timeline.from_ns)}: the run ends at {seconds(result.duration_ns)}"

@@ -1,6 +1,6 @@
 """Workloads, one fio job file each; real fio runs them unchanged.
 
-Your own lie in ``~/.local/share/blklab/workloads``, in the directory that
+Your own are in ``~/.local/share/blklab/workloads``, in the directory that
 ``BLKLAB_WORKLOADS`` names, or anywhere, given by path.
 """
 
@@ -14,7 +14,7 @@ WORKLOADS = Catalogue("workload", ".fio", Path(__file__).parent, "BLKLAB_WORKLOA
 
 
 def summary(text: str) -> str:
-    """The first comment line of a job file: what the workload is."""
+    """The first comment line of a job file: the workload's summary."""
     for line in text.splitlines():
         stripped = line.strip()
         if stripped.startswith(("#", ";")):

@@ -229,7 +229,7 @@ impl Block {
         scheduler.min(self.worker_due)
     }
 
-    /// That time has come. Call [`Block::run`] next.
+    /// The timer has expired. Call [`Block::run`] next.
     pub fn timer(&mut self, now: Nanos) {
         let runs = self.scheduler.next_timer() <= now && self.scheduler.timer(&queue!(self, now));
         if runs || self.worker_due <= now {

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_may_have_one_can_only_have_tag_0() {
+    fn a_limit_of_one_allows_only_tag_0() {
         let mut tags = Tags::new(64);
         assert_eq!((tags.take(1), tags.take(1)), (Some(0), None));
         assert!(tags.take(64).is_some_and(|tag| tag > 0));
@@ -221,7 +221,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_gets_a_tag_twice_nor_more_than_he_may_have(
+        fn no_tag_is_taken_twice_and_no_limit_is_exceeded(
             depth in 1u32..600, most in 1u32..600, steps in prop::collection::vec(any::<(bool, bool, prop::sample::Index)>(), 1..400)
         ) {
             let mut tags = Tags::new(depth);

@@ -279,7 +279,7 @@ fn a_scheduler_that_holds_requests_back_is_asked_by_a_timer_and_not_by_completio
     assert_eq!(rig.block.in_flight, 1);
     assert_eq!(rig.block.next_timer(), Nanos::from_millis(4), "3 ms, on the next tick");
     assert_eq!(rig.end_one(), [900]);
-    assert_eq!(rig.block.in_flight, 0, "the disk was not full: nobody runs the queue");
+    assert_eq!(rig.block.in_flight, 0, "the disk was not full: the queue is not run again");
     rig.now = rig.now.max(rig.block.next_timer());
     rig.block.timer(rig.now);
     rig.block.run(rig.now, &mut rig.disk);

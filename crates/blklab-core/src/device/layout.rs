@@ -71,7 +71,7 @@ impl Layout {
         Layout { files: files.iter().map(placed).collect() }
     }
 
-    /// The same places, with each file as a partition: a device to the process that opens it.
+    /// The same layout with each file as a partition: a device to the process that opens it.
     pub fn as_partitions(mut self) -> Layout {
         self.files.iter_mut().for_each(|file| file.is_device = true);
         self

@@ -51,10 +51,10 @@ pub struct Flusher {
 impl Flusher {
     /// Runs until there is nothing to write back or no free request.
     pub fn run(&mut self, world: &mut World) {
-        let who = Submitter { actor: Actor::Flusher, prio: IoPrio::default(), cpu: 0, waits: false };
+        let submitter = Submitter { actor: Actor::Flusher, prio: IoPrio::default(), cpu: 0, waits: false };
         // One plug for everything that it writes (`wb_writeback`).
         loop {
-            match self.pages.hand_over_next(world, who) {
+            match self.pages.hand_over_next(world, submitter) {
                 Err(Asleep) => return,
                 Ok(true) if world.others_run() => {
                     world.unplug();

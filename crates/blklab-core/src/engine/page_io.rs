@@ -63,7 +63,7 @@ impl PageIos {
         &mut self,
         range: PageRange,
         write: bool,
-        who: &Submitter,
+        submitter: &Submitter,
         layout: &Layout,
         device: &Device,
     ) -> BioStream {
@@ -74,13 +74,13 @@ impl PageIos {
             op: if write { Op::Write } else { Op::Read },
             sector: place.sector,
             sectors,
-            sync: !write || who.waits,
+            sync: !write || submitter.waits,
             fua: false,
             idle: false,
-            process: who.process(),
-            prio: who.prio,
-            cpu: who.cpu,
-            hw_queue: device.hw_queue(who.cpu),
+            process: submitter.process(),
+            prio: submitter.prio,
+            cpu: submitter.cpu,
+            hw_queue: device.hw_queue(submitter.cpu),
             owner: Owner::Pages(index).pack(),
         };
         BioStream::new(whole, device.block.limits().max_sectors)
@@ -136,15 +136,15 @@ impl PageWork {
     }
 
     /// Submits the rest, under a plug of its own. `Err`: asleep until there is a free request.
-    pub fn hand_over(&mut self, world: &mut World, who: Submitter) -> Result<(), Asleep> {
-        while self.hand_over_next(world, who)? {}
+    pub fn hand_over(&mut self, world: &mut World, submitter: Submitter) -> Result<(), Asleep> {
+        while self.hand_over_next(world, submitter)? {}
         world.unplug();
         world.pass_on_request();
         Ok(())
     }
 
     /// Submits the next range, under a plug that the caller flushes; false if none is left.
-    pub fn hand_over_next(&mut self, world: &mut World, who: Submitter) -> Result<bool, Asleep> {
+    pub fn hand_over_next(&mut self, world: &mut World, submitter: Submitter) -> Result<bool, Asleep> {
         let (id, mut stream) = match self.stream.take() {
             Some(begun) => begun,
             None => {
@@ -152,10 +152,10 @@ impl PageWork {
                 self.next += 1;
                 let id = world.layout.file(range.file).device;
                 let World { page_ios, layout, devices, .. } = world;
-                (id, page_ios.begin(range, self.write, &who, layout, &devices[id]))
+                (id, page_ios.begin(range, self.write, &submitter, layout, &devices[id]))
             }
         };
-        if !world.devices[id].hand_over(world.clock.now(), &mut stream, who.actor) {
+        if !world.devices[id].hand_over(world.clock.now(), &mut stream, submitter.actor) {
             self.stream = Some((id, stream));
             return Err(Asleep);
         }

@@ -75,14 +75,20 @@ impl Syncing {
     }
 
     /// Continues to make `files` durable; `buffered`: they may have dirty pages.
-    pub fn run(&mut self, files: &[u32], buffered: bool, who: Submitter, world: &mut World) -> SyncProgress {
+    pub fn run(
+        &mut self,
+        files: &[u32],
+        buffered: bool,
+        submitter: Submitter,
+        world: &mut World,
+    ) -> SyncProgress {
         while let Phase::File(index) = self.phase {
             if !buffered || index == files.len() {
-                return self.flush(files, who, world);
+                return self.flush(files, submitter, world);
             }
             let file = FileId(files[index]);
             let cursor = self.cursor.get_or_insert_with(|| world.cache.sync_start(file));
-            if write_pages(cursor, &mut self.pages, file, who, world) == SyncProgress::Asleep {
+            if write_pages(cursor, &mut self.pages, file, submitter, world) == SyncProgress::Asleep {
                 return SyncProgress::Asleep;
             }
             self.cursor = None;
@@ -96,14 +102,14 @@ impl Syncing {
     }
 
     /// Flushes each device that has one of `files` and a volatile write cache.
-    fn flush(&mut self, files: &[u32], who: Submitter, world: &mut World) -> SyncProgress {
+    fn flush(&mut self, files: &[u32], submitter: Submitter, world: &mut World) -> SyncProgress {
         let now = world.now();
         let World { devices, layout, .. } = world;
         let mut flushes = 0;
         for (id, device) in devices.iter_mut() {
             let has_one = files.iter().any(|&file| layout.file(FileId(file)).device == id);
             if has_one && device.block.has_volatile_write_cache() {
-                flush(device, &who, now);
+                flush(device, &submitter, now);
                 flushes += 1;
             }
         }
@@ -121,20 +127,20 @@ impl Syncing {
         file: FileId,
         offset: u64,
         bytes: u64,
-        who: Submitter,
+        submitter: Submitter,
         world: &mut World,
     ) -> SyncProgress {
         let start = || world.cache.sync_start_range(file, offset, bytes);
         let cursor = self.cursor.get_or_insert_with(start);
-        let progress = write_pages(cursor, &mut self.pages, file, who, world);
+        let progress = write_pages(cursor, &mut self.pages, file, submitter, world);
         self.end_if(progress)
     }
 
     /// Submits the dirty pages of one file, without waiting for them (`POSIX_FADV_DONTNEED`).
-    pub fn write_out(&mut self, file: FileId, who: Submitter, world: &mut World) -> SyncProgress {
+    pub fn write_out(&mut self, file: FileId, submitter: Submitter, world: &mut World) -> SyncProgress {
         let cursor = self.cursor.get_or_insert_with(|| world.cache.write_out_start(file));
-        let who = Submitter { waits: false, ..who };
-        let progress = write_pages(cursor, &mut self.pages, file, who, world);
+        let submitter = Submitter { waits: false, ..submitter };
+        let progress = write_pages(cursor, &mut self.pages, file, submitter, world);
         self.end_if(progress)
     }
 
@@ -148,7 +154,7 @@ impl Syncing {
 }
 
 /// Submits a flush to the block layer.
-fn flush(device: &mut Device, who: &Submitter, now: Nanos) {
+fn flush(device: &mut Device, submitter: &Submitter, now: Nanos) {
     let flush = Bio {
         op: Op::Flush,
         sector: Sector(0),
@@ -156,11 +162,11 @@ fn flush(device: &mut Device, who: &Submitter, now: Nanos) {
         sync: true,
         fua: false,
         idle: false,
-        process: who.process(),
-        prio: who.prio,
-        cpu: who.cpu,
-        hw_queue: device.hw_queue(who.cpu),
-        owner: Owner::Flush(who.process()).pack(),
+        process: submitter.process(),
+        prio: submitter.prio,
+        cpu: submitter.cpu,
+        hw_queue: device.hw_queue(submitter.cpu),
+        owner: Owner::Flush(submitter.process()).pack(),
     };
     let taken = device.submit(now, &flush, Manner::PLUGGED);
     debug_assert_eq!(taken, Submitted::Taken, "a flush needs no request of its own");
@@ -171,11 +177,11 @@ fn write_pages(
     cursor: &mut SyncCursor,
     pages: &mut PageWork,
     file: FileId,
-    who: Submitter,
+    submitter: Submitter,
     world: &mut World,
 ) -> SyncProgress {
     loop {
-        if pages.hand_over(world, who) == Err(Asleep) {
+        if pages.hand_over(world, submitter) == Err(Asleep) {
             return SyncProgress::Asleep;
         }
         pages.begin(true);
@@ -184,7 +190,7 @@ fn write_pages(
                 SyncStep::Write(range) => pages.ranges.push(range),
                 _ if !pages.ranges.is_empty() => break,
                 SyncStep::Wait(page) if world.cache.is_writeback(file, page) => {
-                    world.sleep_until(who.actor, Wait::Pages(file));
+                    world.sleep_until(submitter.actor, Wait::Pages(file));
                     return SyncProgress::Asleep;
                 }
                 SyncStep::Wait(_) => {}

@@ -16,7 +16,7 @@ pub struct Wakeups {
     timers: EventQueue,
     /// Per process: it is in `ready` or has a timer; it is not woken a second time.
     scheduled: Vec<bool>,
-    /// The same for the flusher.
+    /// Whether the flusher's wakeup is scheduled.
     flusher_scheduled: bool,
     /// Per process: CPU time, where that decides ([`Wakeups::next_by_cpu_time`]).
     cpu_times: Vec<Nanos>,

@@ -374,7 +374,7 @@ mod tests {
         let mut dirtier = Dirtier::default();
         throttle.dirtied(&mut dirtier, 500);
         let blocked = throttle.balance(Nanos::ZERO, dirty(2100), &mut dirtier);
-        let pause = blocked.pause.expect("above the limit nobody goes on");
+        let pause = blocked.pause.expect("above the limit every writer pauses");
         assert_eq!(throttle.room(&dirtier), 0);
         // Below it: 500 pages at 25,600/s times a ratio of about 1/8 are about 155 ms, cut to the
         // maximum for so few dirty pages: 1990 / (1 + 25,600 / 128) + 1.

@@ -49,7 +49,7 @@ pub(super) const READ_EXPIRE: Tunable = Tunable {
     default: 500,
     min: 0,
     max: i32::MAX as i64,
-    help: "a read that has waited so long is where the next batch of reads begins",
+    help: "a read that has waited this long starts the next batch of reads",
 };
 /// See [`READ_EXPIRE`].
 pub(super) const WRITE_EXPIRE: Tunable = Tunable {
@@ -58,7 +58,7 @@ pub(super) const WRITE_EXPIRE: Tunable = Tunable {
     default: 5000,
     min: 0,
     max: i32::MAX as i64,
-    help: "a write that has waited so long is where the next batch of writes begins",
+    help: "a write that has waited this long starts the next batch of writes",
 };
 /// Negative values count as huge ones: the kernel compares them as unsigned.
 pub(super) const WRITES_STARVED: Tunable = Tunable {
@@ -76,7 +76,7 @@ pub(super) const FRONT_MERGES: Tunable = Tunable {
     default: 1,
     min: 0,
     max: 1,
-    help: "look for waiting requests that a new one ends in front of; 0 saves the search",
+    help: "look for waiting requests that begin where a new one ends; 0 saves the search",
 };
 /// See [`READ_EXPIRE`].
 pub(super) const FIFO_BATCH: Tunable = Tunable {

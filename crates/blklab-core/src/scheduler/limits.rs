@@ -30,7 +30,7 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         default: 0,
         min: 0,
         max: 10_240,
-        help: "requests that may wait or be under way per hardware queue; 0: the kernel's choice",
+        help: "requests that may wait or be in flight per hardware queue; 0: the kernel's choice",
     },
     Tunable {
         name: "max_sectors_kb",

@@ -181,7 +181,7 @@ impl Scheduler for MqDeadline {
                 default: 10_000,
                 min: 0,
                 max: i32::MAX as i64,
-                help: "a request that has waited so long goes before those of higher priority classes",
+                help: "a request that has waited this long goes before those of higher priority classes",
             },
         ],
     };

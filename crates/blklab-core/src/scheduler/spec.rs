@@ -29,7 +29,7 @@ pub struct SchedulerSpec {
 pub struct OpenSpec {
     /// Its name.
     pub name: String,
-    /// What the simulator knows of it; of a scheduler that it does not have, the queue's tunables.
+    /// The tunables that the simulator knows; for a scheduler that it lacks, only the queue's.
     pub known: SchedulerSpec,
     /// Other tunables with their values, in the order of the text.
     pub own: Vec<(String, String)>,
@@ -171,13 +171,13 @@ impl SchedulerSpec {
         self.settings.iter().chain(self.queue.iter()).map(|(tunable, value)| (tunable.name, value))
     }
 
-    /// Those of the text. A default of the simulator's may be none of a real disk's, so one that is
-    /// given as such counts too.
+    /// The tunables in the text, including those set to the simulator's default: a real disk's default may
+    /// differ.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, i64)> + '_ {
         self.settings.given().chain(self.queue.given()).map(|(tunable, value)| (tunable.name, value))
     }
 
-    /// Those that differ from their defaults.
+    /// The tunables that differ from their defaults.
     pub fn changed(&self) -> impl Iterator<Item = (&'static str, i64)> + '_ {
         let all = self.settings.iter().chain(self.queue.iter());
         all.filter(|(tunable, value)| tunable.default != *value).map(|(tunable, value)| (tunable.name, value))

@@ -64,7 +64,7 @@ pub enum Problem {
         name: String,
         /// The value.
         found: String,
-        /// What it takes.
+        /// The accepted values.
         expected: String,
         /// The word that may be meant.
         nearest: Option<String>,
@@ -74,7 +74,7 @@ pub enum Problem {
     NoValue {
         /// As written.
         name: String,
-        /// What it takes.
+        /// The accepted values.
         expected: String,
     },
     /// An option of an engine that is not the job's.
@@ -151,9 +151,9 @@ pub enum Problem {
     NoRoom {
         /// The job's name.
         job: String,
-        /// What its files and those before them need.
+        /// The size of its files and of all files before them.
         need_bytes: u64,
-        /// What the disk has.
+        /// The size of the disk.
         room_bytes: u64,
     },
     /// Options that contradict each other, or jobs that do not fit the machine.

@@ -72,7 +72,7 @@ pub(super) struct FioNumbers {
 }
 
 impl FioNumbers {
-    /// Those of `process` with fio's `randseed` and `randrepeat`; without both, the run's seed counts.
+    /// The numbers of `process` with fio's `randseed` and `randrepeat`; without both, the run's seed counts.
     pub fn new(randseed: Option<u64>, randrepeat: bool, process: ProcessId, run_seed: u64) -> FioNumbers {
         let number = u64::from(process.0) + 1;
         let seed_of = |index: u32| {

@@ -1,21 +1,20 @@
-//! The arm: which command goes next, and how long it takes.
+//! The arm: choice of the next command, and its duration.
 
 use super::cache::Span;
 use super::geometry::Place;
 use super::queue::{Head, Queued, Slot, bound_of};
 use super::{AheadTo, Command, Hdd, Op, Policy, SLACK_NS, Sending, Served, Stream, Work};
 
-/// The most that one step of destaging writes before the arm looks round again.
+/// The most sectors that one step of destaging writes before the arm chooses again.
 pub(super) const DESTAGE_SECTORS: u64 = 2_048;
 
-/// A command that is understood later than this counts as understood then when the next
-/// one is chosen.
+/// A command that the controller understands later than this counts as understood then for the choice.
 const DELAY_MAX_NS: u64 = 500_000_000;
 
 /// Sectors have smaller numbers than 2^this.
 const BEHIND_SHIFT: u32 = 48;
 
-/// The least cost and whose it is, the first of equals.
+/// The least cost and its index, the first of equals.
 fn least(some: impl Iterator<Item = usize>, cost: impl Fn(usize) -> i64) -> (i64, usize) {
     some.map(|index| (cost(index), index)).min().unwrap_or((i64::MAX, 0))
 }
@@ -38,10 +37,10 @@ impl Hdd {
         self.look(ready);
     }
 
-    /// Fix the order of as many commands as the drive plans.
+    /// Fixes the order of as many commands as the drive plans.
     fn plan(&mut self, now: u64) {
         while self.queue.plan_lacks() {
-            // Where and when the arm will be done with those before, if nothing comes between.
+            // Place and time at which the arm will have finished the planned commands, without interruptions.
             let free = self.work.as_ref().map_or(now, |(end, _)| now.max(*end));
             let (head, lba, time) = match self.queue.last_planned() {
                 Some(last) => (last.place, last.span.end, self.planned_until.max(free)),
@@ -49,7 +48,7 @@ impl Hdd {
             };
             let (_, index) = self.next_command(&head, lba, time);
             if self.config.policy == Policy::Sptf {
-                // The other orders do not ask when.
+                // The other policies do not depend on the time.
                 let stands = (time + self.phase_ns) % self.config.geometry.turn_ns;
                 let queued = &self.queue.commands[index];
                 let passing = (queued.span.len() * queued.place.sector_fx) >> 32;
@@ -59,7 +58,7 @@ impl Hdd {
         }
     }
 
-    /// First time from `from` on, after `least` more, when `angle` is under the head.
+    /// The first time, at least `least` after `from`, at which `angle` is under the head.
     #[inline]
     pub(super) fn comes_round(&self, from: u64, least: u64, angle_ns: u32) -> u64 {
         let stands = (from + self.phase_ns) % self.config.geometry.turn_ns;
@@ -73,11 +72,11 @@ impl Hdd {
         let angle = u64::from(angle_ns) + SLACK_NS;
         let mut wait = angle + if angle < stands { turn } else { 0 } - stands;
         wait -= if wait >= turn { turn } else { 0 };
-        // A fixed number of conditional moves: nobody could predict these branches.
+        // A fixed number of conditional moves, because these branches are unpredictable.
         for _ in 0..self.turns_max {
             wait += if wait < least { turn } else { 0 };
         }
-        // What is longer than the longest seek is rare: a command not understood yet.
+        // Waits longer than the longest seek are rare: a command that is not understood yet.
         while wait < least {
             wait += turn;
         }
@@ -96,8 +95,8 @@ impl Hdd {
         if write { moved.saturating_add_signed(self.config.write_settle_ns) } else { moved }
     }
 
-    /// Put the head before sector `lba`, which follows the last one served at `time`;
-    /// returns both, with the time of a change of track added.
+    /// Puts the head before sector `lba`, which follows the last one served at `time`; returns the place and
+    /// the time after a change of track, if any.
     pub(super) fn go_on(&mut self, lba: u64, time: u64, write: bool) -> (u64, u64) {
         let behind = lba.wrapping_sub(self.head_lba);
         if behind < u64::from(self.head.left_on_track) {
@@ -113,8 +112,8 @@ impl Hdd {
         (lba, self.comes_round(time, moved, next.angle_ns))
     }
 
-    /// Let `sectors` from the head's place on pass by, beginning at `time`; when the last
-    /// has passed. The head then stands before the next sector.
+    /// Lets `sectors` pass the head, beginning at `time`; returns the time after the last one. The head is
+    /// then before the next sector.
     fn pass(&mut self, mut sectors: u64, mut time: u64, write: bool) -> u64 {
         let mut lba = self.head_lba;
         while sectors > 0 {
@@ -133,7 +132,7 @@ impl Hdd {
         time
     }
 
-    /// Choose work at `now` and begin it.
+    /// Chooses work at `now` and begins it.
     pub(super) fn begin(&mut self, now: u64) {
         self.look_at = u64::MAX;
         self.catch_up(now);
@@ -185,14 +184,14 @@ impl Hdd {
         }
         let (cost, index) = self.next_command(&{ self.head }, self.head_lba, now);
         let sptf = self.config.policy == Policy::Sptf;
-        // Its positioning time, with its handicap less all head starts.
+        // Its positioning time plus its handicap, minus all head starts.
         let handicap = self.queue.commands[index].handicap;
         let reached = sptf.then(|| now + (cost + self.head_start(now) - handicap) as u64);
         self.serve(now, Slot::Free(index), reached);
     }
 
-    /// Of the commands not planned the one to serve after the arm has come to `head`, before sector
-    /// `lba`, at `now`; and, with SPTF, the time to reach it less its head start.
+    /// The unplanned command to serve next when the arm is at `head`, before sector `lba`, at `now`; with
+    /// SPTF also the time to reach it, minus its head start.
     fn next_command(&mut self, head: &Place, lba: u64, now: u64) -> (i64, usize) {
         let some = self.queue.some(self.config.look_ahead);
         let commands = &self.queue.commands;
@@ -218,9 +217,9 @@ impl Hdd {
         }
     }
 
-    /// Shortest positioning time first. All head starts grow at the same pace, so that each
-    /// command's handicap, fixed when it came, orders them. The least that each may cost tells
-    /// which few need a closer look.
+    /// Shortest positioning time first. All head starts grow at the same rate, so each command has a constant
+    /// handicap from its arrival. A lower bound of each cost selects the few commands that need an exact
+    /// computation.
     pub(super) fn soonest_reached(
         &mut self,
         from: &Place,
@@ -250,12 +249,12 @@ impl Hdd {
         ((now * self.config.ageing) >> 10) as i64
     }
 
-    /// What it costs to go to a queued command, without regard to head starts.
+    /// The cost of a queued command, without head starts.
     fn cost(&self, from: &Place, now: u64, stands: u64, index: usize) -> i64 {
         self.positioning_ns(from, now, stands, index) as i64 + self.queue.commands[index].handicap
     }
 
-    /// Time to bring the head from a place before a queued command's first sector.
+    /// Time to move the head from a place to the start of a queued command's first sector.
     fn positioning_ns(&self, from: &Place, now: u64, stands: u64, index: usize) -> u64 {
         let queued = &self.queue.commands[index];
         let moved = self.move_ns(from, &queued.place, queued.write);
@@ -263,8 +262,8 @@ impl Hdd {
         self.wait_ns(stands, queued.place.angle_ns, moved + understood)
     }
 
-    /// Bring the head to the command's first sector and let it pass. `reached`: when it gets
-    /// there, if that is known.
+    /// Moves the head to the command's first sector and serves the command. `reached`: the time of arrival,
+    /// if known.
     pub(super) fn serve(&mut self, now: u64, slot: Slot, reached: Option<u64>) {
         let queued = self.queue.take(slot);
         self.begins.note(queued.tag, now);
@@ -272,7 +271,7 @@ impl Hdd {
         let mut start = queued.span.start;
         let continued = if queued.write { None } else { self.read_cache.continues(start) };
         if let Some(segment) = continued {
-            // Its front is in the cache already.
+            // Its first sectors are in the cache already.
             start = self.read_cache.span(segment).end.min(queued.span.end - 1);
         }
         let in_front = start == queued.span.start;
@@ -294,8 +293,8 @@ impl Hdd {
         self.work = Some((end, Work::Serve(Served::new(&queued), continued)));
     }
 
-    /// From `now` on, the least time until a write's first sector may pass the head: so that the data of
-    /// each are there then.
+    /// The least time from `now` until a write's first sector may pass the head, so that each sector's data
+    /// have arrived by then.
     fn write_waits_ns(&self, queued: &Queued, now: u64) -> u64 {
         let least = self.config.write_seek_min_ns;
         let Some(data) = self.config.write_data_ns else { return least };
@@ -305,13 +304,13 @@ impl Hdd {
         least.max(there.saturating_sub(now))
     }
 
-    /// From `start` on the link is free for a read of which `cached` sectors are there.
+    /// The link is free from `start` on for a read with `cached` sectors in the cache.
     fn send(&mut self, start: u64, cached: u64, after: u64) {
         let (reselect_ns, link_fx) = (self.config.read_reselect_ns, self.config.link_fx);
         self.sending = Some(Sending::new(start.max(self.link_free), cached, after, reselect_ns, link_fx));
     }
 
-    /// Serve a read that the head comes to by reading on.
+    /// Serves a read that the head reaches by reading ahead.
     pub(super) fn serve_stream(&mut self, now: u64, stream: Stream, slot: Slot) {
         let queued = self.queue.take(slot);
         self.begins.note(queued.tag, now);
@@ -321,7 +320,7 @@ impl Hdd {
                 let cached = stream.at.saturating_sub(queued.span.start);
                 self.send(now.max(queued.ready), cached, 0);
             }
-            // A stream that stood still at its limit waits for its sector to come round.
+            // A stream that stopped at its limit waits for its sector to come round.
             let time = if stream.at >= stream.limit && stream.time < now {
                 self.comes_round(now, 0, self.head.angle_ns)
             } else {
@@ -333,8 +332,8 @@ impl Hdd {
         self.work = Some((end, Work::Serve(Served::new(&queued), Some(stream.segment))));
     }
 
-    /// The head comes to the track at `arrives` and has `place` under it at `start`: let all of
-    /// `span`, which begins there, pass; when the last sector has.
+    /// The head reaches the track at `arrives` and `place` at `start`: lets all of `span`, which begins
+    /// there, pass; returns the time after the last sector.
     pub(super) fn work_on(
         &mut self,
         arrives: u64,
@@ -345,7 +344,7 @@ impl Hdd {
     ) -> u64 {
         let physical = self.config.physical_sectors;
         if write && !(span.start.is_multiple_of(physical) && span.end.is_multiple_of(physical)) {
-            // A part of a physical sector: read it in one turn, write it in the next.
+            // A part of a physical sector: read it in one revolution, write it in the next.
             start += self.config.geometry.turn_ns;
         }
         self.head = place;
@@ -354,7 +353,7 @@ impl Hdd {
         if any_first {
             let on_track = span.len().min(u64::from(place.left_on_track));
             let passing = (on_track * place.sector_fx) >> 32;
-            // The head came among the sectors: those before it are the last.
+            // The head arrived within the sectors: those before it come last.
             let into = passing.saturating_sub(self.config.geometry.turn_ns.saturating_sub(start - arrives));
             let first = on_track - ((into << 32) / place.sector_fx).min(on_track - 1);
             if first < on_track {
@@ -364,8 +363,8 @@ impl Hdd {
         self.pass(span.len(), start, write)
     }
 
-    /// The last sectors of `span` on its first track have passed when its first one comes, at
-    /// `start`: only `first` of the `on_track` are still to come.
+    /// The last sectors of `span` on its first track have passed when its first one comes, at `start`: only
+    /// `first` of `on_track` sectors remain.
     fn pass_from_within(&mut self, span: Span, start: u64, first: u64, on_track: u64, write: bool) -> u64 {
         let here = self.head;
         if let Some(sending) = &mut self.sending {
@@ -380,7 +379,7 @@ impl Hdd {
         }
     }
 
-    /// The arm has finished at `now`.
+    /// The arm has finished its work at `now`.
     pub(super) fn finish(&mut self, now: u64, work: Work) {
         match work {
             Work::Serve(served, _) if served.write => {
@@ -390,7 +389,7 @@ impl Hdd {
                 self.admit(now);
             }
             Work::Serve(served, continued) => {
-                // The data went over the link as they came; the last block is still to go.
+                // The data crossed the link as they came; the last block remains.
                 let mut end = self.over_link(now, served.span.len().min(self.config.physical_sectors));
                 if let Some(sending) = self.sending.take() {
                     end = end.max(sending.until());
@@ -410,7 +409,7 @@ impl Hdd {
         }
     }
 
-    /// After a read: note it in the segment that it continues, if any, and let the head read on.
+    /// After a read: adds it to the segment that it continues, if any, and lets the head read ahead.
     fn read_on(&mut self, now: u64, span: Span, continued: Option<usize>) {
         let segment = match continued {
             Some(segment) => segment,
@@ -427,7 +426,7 @@ impl Hdd {
         self.stream = on.then_some(Stream { segment, at, time, limit: limit.max(at) });
     }
 
-    /// Where the head stops reading on behind a read that ends at `end`.
+    /// The end of the read-ahead after a read that ends at `end`.
     fn read_on_to(&self, end: u64, segment: usize, continued: bool) -> u64 {
         let room = self.read_cache.segment_sectors();
         let most = end + self.config.read_ahead_sectors.min(room);

@@ -1,18 +1,18 @@
-//! How long a command can wait in the disk, from the disk's own parameters.
+//! The longest wait of a command in the disk, from the disk's own parameters.
 //!
-//! When a command's deadline passes, only what came before it and what the arm is doing still go
-//! first ([`super::deadline`]). So it waits at most for
+//! When a command's deadline passes, only earlier commands and the arm's current work still go first
+//! ([`super::deadline`]). So it waits at most for
 //!
 //! * its deadline;
 //! * the controller and the link, once for each command that the disk has;
-//! * the arm, once for each command that the disk has and once for what the arm is doing: the longest
-//!   seek, a turn until the sector comes, a turn more if a part of a physical sector is to be
-//!   written, the passing of the sectors with the changes of track between;
+//! * the arm, once for each command that the disk has and once for its current work: the longest seek, a
+//!   revolution until the sector comes, another one if a part of a physical sector is written, the passing of
+//!   the sectors with the changes of track between;
 //! * the writing of all data in the write cache, piece by piece, if it or a command before it is a
 //!   flush or a write that finds the cache full.
 //!
-//! A read waits for that last part only where such commands are about. The bound is safe, not close:
-//! no load makes every seek the longest.
+//! A read has that last part only if there are such commands. The bound is safe, not tight: no workload makes
+//! every seek the longest.
 
 use super::HddConfig;
 use super::arm::DESTAGE_SECTORS;
@@ -21,9 +21,9 @@ use blklab_base::units::Nanos;
 /// The longest time from a command's submission to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongestWait {
-    /// While the disk has only reads, and no more data to write than one piece under way.
+    /// While the disk has only reads, and no data to write except one piece in progress.
     pub reads: Nanos,
-    /// Under any load.
+    /// Under any workload.
     pub any: Nanos,
 }
 
@@ -33,7 +33,7 @@ impl HddConfig {
         let before = self.read_overhead_ns.iter().chain(&self.read_hit_ns).chain(&self.write_overhead_ns);
         let before = before.fold(self.write_data_ns.unwrap_or(0), |most, ns| most.max(*ns));
         let overhead = before + self.read_reselect_ns + self.read_end_ns.max(self.write_end_ns);
-        // The link carries a command's data once; reads wait for it again with their last block.
+        // The link carries a command's data once; reads wait for the link again with their last block.
         let link = (2 * largest * self.link_fx.max(self.link_write_fx)) >> 16;
         let before = self.deadline_ns + depth * (overhead + link);
         let (at_arm, sectors) = (depth + 1, depth * largest + largest.max(DESTAGE_SECTORS));
@@ -41,7 +41,7 @@ impl HddConfig {
         if !self.write_cache {
             return LongestWait { reads: Nanos(reads), any: Nanos(reads) };
         }
-        // Extents in the cache; more by writes that are let in or cut an extent in two.
+        // Extents in the cache, plus those of admitted writes and of extents cut in two.
         let extents = self.write_cache_extents as u64 + 3 * depth + 1;
         let data = self.write_cache_sectors + depth * largest;
         let pieces = at_arm + extents + data / DESTAGE_SECTORS;
@@ -49,7 +49,7 @@ impl HddConfig {
         LongestWait { reads: Nanos(reads), any: Nanos(any) }
     }
 
-    /// The longest that the arm can take for so many pieces of so many sectors together.
+    /// The longest time of the arm for `pieces` with this total of sectors.
     fn arm_ns(&self, pieces: u64, sectors: u64) -> u64 {
         let turn = self.geometry.turn_ns;
         let settle = self.write_settle_ns.max(0) as u64;
@@ -69,7 +69,7 @@ mod tests {
     use blklab_base::units::{Nanos, Sector};
     use proptest::prelude::*;
 
-    /// Commands of one kind, of which so many are always in the disk.
+    /// A constant number of commands of one kind in the disk.
     #[derive(Clone, Copy, Debug)]
     struct Flow {
         op: Op,
@@ -85,8 +85,8 @@ mod tests {
         overrides.iter().fold(model, |m, (key, value)| m.with_override(key, value).unwrap())
     }
 
-    /// Keep the flows at the disk for `span`; each one's commands and longest wait. At the end all
-    /// end.
+    /// Keeps the flows at the disk for `span`; returns each one's commands and longest wait. At the end all
+    /// commands complete.
     fn waits(model: &DiskModel, flows: &[Flow], span: Nanos, seed: u64) -> Vec<(u64, Nanos)> {
         let mut disk = model.build(seed);
         let capacity = disk.limits().capacity.0;

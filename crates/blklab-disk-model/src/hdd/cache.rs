@@ -1,4 +1,4 @@
-//! The cache: segments of data read, extents of data still to be written.
+//! The cache: segments of read data, extents of data to be written.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ impl Span {
 
     #[inline]
     pub fn overlaps(self, other: Span) -> bool {
-        // Both sides are worked out: a branch on either alone would be a coin toss.
+        // Both sides are computed: a branch on either alone would be unpredictable.
         (self.start < other.end) & (other.start < self.end)
     }
 
@@ -32,18 +32,18 @@ impl Span {
     }
 }
 
-/// Units of the disk are told apart by this many of their lowest bits.
+/// Units of the disk are distinguished by this many of their lowest bits.
 const UNIT_BITS: u32 = 10;
 
-/// Segments of the read cache, each one run of sectors, reused least recently used first.
+/// Segments of the read cache, each one run of sectors, reused in LRU order.
 #[derive(Debug)]
 pub(super) struct ReadCache {
     spans: Vec<Span>,
-    /// The disk in units of 2^`unit_shift` sectors, no fewer than a segment has: how many segments
-    /// begin and end in a unit, or in one that is like it in its lowest bits.
+    /// For units of 2^`unit_shift` sectors, at least the size of a segment: the number of segments that begin
+    /// and end in a unit, or in another one with the same lowest bits.
     ends_in_units: Box<[u16; 1 << UNIT_BITS]>,
     unit_shift: u32,
-    /// Segments, the one used longest ago first.
+    /// Segments, the least recently used first.
     order: Vec<usize>,
     segment_sectors: u64,
 }
@@ -75,8 +75,8 @@ impl ReadCache {
         Some(found)
     }
 
-    /// Some segment may hold `sector` or end there: one begins or ends in its unit. Hardly any
-    /// does, and then nobody has to look at them all.
+    /// Some segment may hold `sector` or end there: one begins or ends in its unit. This is rarely true,
+    /// which saves the search through all segments.
     #[inline]
     fn may_hold(&self, sector: u64) -> bool {
         self.ends_in_units[self.unit(sector)] > 0
@@ -87,7 +87,7 @@ impl ReadCache {
         (sector >> self.unit_shift) as usize % (1 << UNIT_BITS)
     }
 
-    /// The segment that `sector` lies in or just behind.
+    /// The segment that contains `sector` or ends just before it.
     #[inline]
     pub fn continues(&self, sector: u64) -> Option<usize> {
         if !self.may_hold(sector) {
@@ -96,7 +96,7 @@ impl ReadCache {
         self.spans.iter().position(|s| (s.start < sector) & (sector <= s.end))
     }
 
-    /// Give up the segment used longest ago for `span`.
+    /// Replaces the least recently used segment by `span`.
     pub fn replace(&mut self, span: Span) -> usize {
         self.order.rotate_left(1);
         let oldest = self.order[self.order.len() - 1];
@@ -104,7 +104,7 @@ impl ReadCache {
         oldest
     }
 
-    /// Forget the segments that `span` overlaps, but not their room; whether `kept` is among them.
+    /// Empties the segments that `span` overlaps; returns whether `kept` is among them.
     pub fn forget(&mut self, span: Span, kept: Option<usize>) -> bool {
         let mut among = false;
         for segment in 0..self.spans.len() {
@@ -116,7 +116,7 @@ impl ReadCache {
         among
     }
 
-    /// The segment has been read on to `end`; its oldest data give way.
+    /// The segment has been extended to `end`; its oldest data are replaced.
     pub fn extend(&mut self, segment: usize, end: u64) {
         let span = self.spans[segment];
         if end > span.end {
@@ -124,7 +124,7 @@ impl ReadCache {
         }
     }
 
-    /// The segment holds the last sectors of `span`, as many as it has room for.
+    /// The segment now holds the last sectors of `span`, as many as fit.
     fn set(&mut self, segment: usize, mut span: Span) {
         span.start = span.start.max(span.end.saturating_sub(self.segment_sectors));
         let old = std::mem::replace(&mut self.spans[segment], span);
@@ -145,11 +145,11 @@ impl ReadCache {
     }
 }
 
-/// Data in the write cache that the medium does not have yet.
+/// Data in the write cache that are not on the medium yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dirty {
     pub span: Span,
-    /// Order of the oldest write in it: a flush waits for those before itself.
+    /// Number of the oldest write in it: a flush waits for earlier writes.
     pub order: u64,
     pub place: Place,
 }
@@ -157,17 +157,17 @@ pub(super) struct Dirty {
 /// A write that waits for room.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
-    /// Number of its transit.
+    /// The number of its transfer.
     pub key: u32,
     pub arrived: u64,
     pub order: u64,
 }
 
-/// The write cache: extents that do not overlap, room given in advance, and who waits for room.
+/// The write cache: extents that do not overlap, reserved room, and writes that wait for room.
 #[derive(Debug)]
 pub(super) struct WriteCache {
     pub extents: Vec<Dirty>,
-    /// What the medium is being given now.
+    /// The data that are being written to the medium now.
     pub under_way: Option<(Span, u64)>,
     /// Writes without room yet.
     pub waiting: VecDeque<Waiting>,
@@ -176,10 +176,10 @@ pub(super) struct WriteCache {
     sectors: u64,
     room_sectors: u64,
     room_extents: usize,
-    /// From this fill on destaging competes with reading.
+    /// Above this fill, destaging competes with reads.
     pressing_sectors: u64,
     pressing_extents: usize,
-    /// Extents do not grow beyond this.
+    /// The largest extent.
     extent_sectors: u64,
 }
 
@@ -200,12 +200,12 @@ impl WriteCache {
         }
     }
 
-    /// Could it ever hold so much?
+    /// Whether the cache can ever hold this much.
     pub fn fits(&self, sectors: u32) -> bool {
         u64::from(sectors) <= self.room_sectors
     }
 
-    /// Promise room for a write, if there is.
+    /// Reserves room for a write, if there is any.
     pub fn promise(&mut self, sectors: u32) -> bool {
         let under_way = self.under_way.map_or(0, |(span, _)| span.len());
         let sectors = u64::from(sectors);
@@ -218,20 +218,20 @@ impl WriteCache {
         room
     }
 
-    /// True when the cache is so full that reading has to make way.
+    /// True when the cache is so full that reads must wait.
     pub fn presses(&self) -> bool {
         !self.waiting.is_empty()
             || self.sectors > self.pressing_sectors
             || self.extents.len() > self.pressing_extents
     }
 
-    /// True when newer writes have cut extents into more pieces than there is room for.
+    /// True when newer writes have cut extents into more pieces than the cache can hold.
     pub fn overfull(&self) -> bool {
         self.extents.len() > self.room_extents
     }
 
-    /// Data promised room have arrived. They join the extent they continue, unless a flush
-    /// waits for it (`flush_order`): then it would never end.
+    /// The data of a write with reserved room have arrived. They join the extent that they continue, unless a
+    /// flush waits for it (`flush_order`), because that flush might never end.
     pub fn insert(&mut self, span: Span, order: u64, flush_order: u64, locate: impl Fn(u64) -> Place) {
         self.promised_sectors -= span.len();
         self.promised_extents -= 1;
@@ -251,7 +251,7 @@ impl WriteCache {
         }
     }
 
-    /// Forget what lies in `span` and was written before `order`: newer data replace it.
+    /// Drops data in `span` that were written before `order`: newer data replace them.
     pub fn remove(&mut self, span: Span, order: u64, locate: impl Fn(u64) -> Place) {
         let mut index = 0;
         while index < self.extents.len() {
@@ -267,14 +267,14 @@ impl WriteCache {
             for rest in [before, behind] {
                 if rest.len() > 0 {
                     self.sectors += rest.len();
-                    // Appended: it does not overlap `span`, so the loop passes it by.
+                    // Appended: it does not overlap `span`, so the loop skips it.
                     self.extents.push(Dirty { span: rest, order: old.order, place: locate(rest.start) });
                 }
             }
         }
     }
 
-    /// Take up to `sectors` from the front of an extent to write them now.
+    /// Takes up to `sectors` from the front of an extent to write them now.
     pub fn take(&mut self, index: usize, sectors: u64, locate: impl Fn(u64) -> Place) -> Dirty {
         let mut taken = self.extents[index];
         if taken.span.len() > sectors {

@@ -1,27 +1,26 @@
-//! The deadline of a command: what has waited so long goes first, and then some in order of arrival.
+//! The deadline of a command: a command that has waited this long goes first, and then some commands are
+//! served in order of arrival.
 //!
-//! Short ways and streams always win over a command that is far away. Firmware ends that by a
-//! deadline: on all hard disks that A. Motin tried a read beside a sequential stream waits for 1
-//! to 4 s, by model, and then the disk leaves the stream and serves what has gathered (OpenZFS,
-//! commit 6f5aac3c). Some fifteen reads in a row went through after each such wait on a
-//! Seagate ST14000NM0048.
-//!
-//! Commands at the arm, flushes and writes that wait for room in the cache all have the same deadline.
+//! Without a deadline, near commands and streams would starve a distant command. On all hard disks that A.
+//! Motin tried, a read beside a sequential stream waits for 1 to 4 s, by model; then the disk leaves the
+//! stream and serves the waiting commands (OpenZFS, commit 6f5aac3c). On a Seagate ST14000NM0048, some
+//! fifteen reads in a row were served after each such wait. Commands that wait for the arm, flushes, and
+//! writes that wait for room in the cache have the same deadline.
 
 use super::Hdd;
 use super::queue::Slot;
 
-/// What is to be done next in order of arrival.
+/// The next work in order of arrival.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
-    /// Serve this command of the queue.
+    /// Serving this command of the queue.
     Command(Slot),
-    /// Write to the medium what was written before this order, for a flush or for room.
+    /// Writing data from before this number to the medium, for a flush or for room.
     WriteBack(u64),
 }
 
 impl Hdd {
-    /// Begin what order of arrival wants, if a deadline has passed or did so a short while ago.
+    /// Begins the next work in order of arrival, if a deadline has passed now or recently.
     pub(super) fn serve_in_order(&mut self, now: u64) -> bool {
         if self.write_cache.overfull() {
             return self.write_back(now, u64::MAX);
@@ -49,7 +48,7 @@ impl Hdd {
         }
     }
 
-    /// The oldest of all that came by `by` and can be done at `now`.
+    /// The oldest work that arrived by `by` and can be done at `now`.
     fn oldest(&mut self, by: u64, now: u64) -> Option<Turn> {
         let command = self.queue.oldest(by, now);
         let command = command.map(|slot| (self.queue.get(slot).order, Turn::Command(slot)));
@@ -64,7 +63,7 @@ impl Hdd {
         turns.min_by_key(|(order, _)| *order).map(|(_, turn)| turn)
     }
 
-    /// Serve a command in its turn, out of the stream if the head comes to it by reading on.
+    /// Serves a command in its turn, from the stream if the head reaches it by reading ahead.
     fn serve_command(&mut self, now: u64, slot: Slot) {
         let queued = self.queue.get(slot);
         match self.stream.filter(|stream| !queued.write && self.reaches(stream, queued.span)) {

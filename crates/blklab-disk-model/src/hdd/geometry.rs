@@ -1,7 +1,7 @@
-//! Where a sector is: zone, cylinder, head and angle.
+//! The place of a sector: zone, cylinder, head and angle.
 //!
-//! Angles are times: the nanoseconds after the index mark at which a place passes the
-//! head. One turn is a whole number of nanoseconds.
+//! Angles are times: the nanoseconds after the index mark at which a place passes the head. One revolution is
+//! a whole number of nanoseconds.
 
 use super::super::keys::Values;
 use super::super::model::{Conflict, conflict};
@@ -21,19 +21,19 @@ struct Zone {
     cylinder_skew_ns: u64,
 }
 
-/// How a disk's sectors lie on its surfaces.
+/// The layout of a disk's sectors on its surfaces.
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
     zones: Vec<Zone>,
-    /// The drive's own map, instead of the zones.
+    /// The drive's own map, which replaces the zones.
     layout: Option<Layout>,
-    /// First zone that an address divided by 2^shift can be in.
+    /// The first possible zone of an address divided by 2^shift.
     lookup: Vec<u16>,
     shift: u32,
     heads: u32,
     /// Cylinders of a serpentine band; 0: plain.
     band: u32,
-    /// One turn.
+    /// One revolution.
     pub turn_ns: u64,
     pub cylinders: u32,
 }
@@ -43,11 +43,11 @@ pub(super) struct Geometry {
 pub(super) struct Place {
     pub cylinder: u32,
     pub head: u32,
-    /// When its start passes the head, after the index mark.
+    /// The time after the index mark at which its start passes the head.
     pub angle_ns: u32,
-    /// When the track's first sector does.
+    /// The same for the track's first sector.
     track_angle_ns: u32,
-    /// Its number on the track, and those from here to the track's end.
+    /// Its number on the track, and the number of sectors from here to the track's end.
     sector: u32,
     pub left_on_track: u32,
     /// Nanoseconds per sector, times 2^32.
@@ -55,8 +55,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Sector `sector` of a track whose first sector passes the head at `track_angle_ns`; `run` sectors
-    /// follow each other from it on.
+    /// Sector `sector` of a track with its first sector at `track_angle_ns`; from it on, `run` sectors follow
+    /// each other.
     pub fn on_track(
         cylinder: u32,
         head: u32,
@@ -130,8 +130,8 @@ impl Geometry {
         Ok(Geometry { lookup, shift, heads, band, turn_ns, cylinders: cylinder, zones, layout: None })
     }
 
-    /// Cylinder and head of a zone's track, and how many head and cylinder changes lie
-    /// between the zone's first track and it.
+    /// Cylinder and head of a zone's track, and the number of head and cylinder changes between the zone's
+    /// first track and it.
     fn track(&self, zone: &Zone, track: u32) -> (u32, u32, u64, u64) {
         if self.band == 0 {
             let cylinder = track / self.heads;
@@ -156,8 +156,8 @@ impl Geometry {
         &self.zones[index]
     }
 
-    /// The longest that a sector takes anywhere, in nanoseconds times 2^32, and the most tracks that
-    /// so many sectors fill.
+    /// The longest time of any sector, in nanoseconds times 2^32, and the largest number of tracks that this
+    /// many sectors fill.
     pub fn slowest(&self, sectors: u64) -> (u64, u64) {
         if let Some((slowest, shortest)) = self.layout.as_ref().map(Layout::slowest) {
             return (slowest, sectors / shortest + 1);
@@ -167,14 +167,14 @@ impl Geometry {
         (slowest, sectors / shortest + 1)
     }
 
-    /// The shortest that a sector takes anywhere.
+    /// The shortest time of any sector.
     pub fn fastest_sector_ns(&self) -> u64 {
         let fastest = self.zones.iter().map(|zone| zone.sector_fx).min();
         let layout = self.layout.as_ref().map(Layout::fastest_sector_fx);
         fastest.or(layout).unwrap_or(0) >> 32
     }
 
-    /// Most cylinders between a track and the next.
+    /// The largest number of cylinders between a track and the next.
     pub fn step_max(&self) -> u32 {
         self.band + 1
     }
@@ -208,7 +208,7 @@ impl Geometry {
         self.along_track(track, sector)
     }
 
-    /// The place `sectors` behind `from` on the same track.
+    /// The place `sectors` after `from` on the same track.
     #[inline]
     pub fn along_track(&self, from: Place, sectors: u32) -> Place {
         let sector = from.sector + sectors;
@@ -219,8 +219,8 @@ impl Geometry {
     }
 }
 
-/// Zones of equal width whose sectors per track lie on a line between the outer and the
-/// inner edge, with as many cylinders as the capacity needs.
+/// Zones of equal width with sectors per track on a line between the outer and the inner edge, and as many
+/// cylinders as the capacity needs.
 fn linear_zones(values: &Values, capacity: u64, heads: u32) -> Result<Vec<(u32, u32)>, Conflict> {
     let (Some(outer), Some(inner)) =
         (values.number("outer_sectors_per_track"), values.number("inner_sectors_per_track"))

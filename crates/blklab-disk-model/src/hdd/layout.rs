@@ -1,14 +1,14 @@
-//! Where sectors are by a drive's own map: zones with skews of their own, spare sectors or tracks, and
-//! places passed over because they are defective (slipped).
+//! The places of sectors by a drive's own map: zones with their own skews, spare sectors or tracks, and
+//! defective places that are skipped (slipped).
 //!
-//! Addresses of a zone fall into pieces that lie on the medium without a gap. A piece ends where spare
-//! sectors or a slipped place follow.
+//! The addresses of a zone consist of pieces without a gap on the medium. A piece ends before spare sectors
+//! or a slipped place.
 
 use super::super::keys::Values;
 use super::super::model::{Conflict, conflict};
 use super::geometry::Place;
 
-/// Addresses from `logical` on lie from `physical` on, both counted from the zone's start.
+/// Addresses from `logical` on are at places from `physical` on, both counted from the zone's start.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     logical: u64,
@@ -40,16 +40,16 @@ pub(super) struct Layout {
     turn_ns: u64,
 }
 
-/// Where spare places are, and what is spared.
+/// The places of spares, and the spared unit.
 struct Sparing {
-    /// Places that share spare ones; none: the zone.
+    /// Number of places that share spares; none: the zone.
     unit: Option<u64>,
     spare: u64,
-    /// Slips add up from unit to unit.
+    /// Slips accumulate from unit to unit.
     adds_up: bool,
 }
 
-/// How `count` places of a zone lie, by its slipped ones, which rise.
+/// The pieces of a zone's `count` places, from its slipped ones, which rise.
 fn pieces(count: u64, sparing: &Sparing, slipped: &[u64]) -> Vec<Piece> {
     let unit = sparing.unit.unwrap_or(u64::MAX);
     let used = if sparing.unit.is_some() { unit - sparing.spare } else { unit };
@@ -67,7 +67,7 @@ fn pieces(count: u64, sparing: &Sparing, slipped: &[u64]) -> Vec<Piece> {
         let mut shift = before;
         add(logical, first + shift);
         for at in within {
-            // The place in the unit from which on it is passed over.
+            // The place in the unit from which on it is skipped.
             let from = (at - first).saturating_sub(shift);
             if from >= used {
                 break;
@@ -82,7 +82,7 @@ fn pieces(count: u64, sparing: &Sparing, slipped: &[u64]) -> Vec<Piece> {
 }
 
 impl Layout {
-    /// From the key `zone_layout`, if a disk has it.
+    /// From the key `zone_layout`, if the disk has it.
     pub fn new(values: &Values, heads: u32, turn_ns: u64) -> Result<Option<Layout>, Conflict> {
         let Some(rows) = values.rows("zone_layout") else { return Ok(None) };
         let capacity = values.whole("capacity_sectors");
@@ -126,7 +126,7 @@ impl Layout {
             slipped.dedup();
             let sparing = Sparing { unit, spare, adds_up: values.text("sparing") == "disk" };
             let count = end - first_lba + reserved;
-            // Whole tracks are passed over as sectors are.
+            // Whole tracks are skipped like sectors.
             let step = if tracks { per_track } else { 1 };
             let mut pieces = pieces(count.div_ceil(step), &sparing, &slipped);
             for piece in &mut pieces {
@@ -148,18 +148,18 @@ impl Layout {
         Ok(Some(Layout { zones, heads: u64::from(heads), to_and_fro, turn_ns }))
     }
 
-    /// Cylinders up to the last that holds data.
+    /// The number of cylinders up to the last one with data.
     pub fn cylinders(&self, capacity: u64) -> u32 {
         self.locate(capacity - 1).cylinder + 1
     }
 
-    /// The longest that a sector takes, in nanoseconds times 2^32, and the shortest track.
+    /// The longest time of a sector, in nanoseconds times 2^32, and the shortest track.
     pub fn slowest(&self) -> (u64, u64) {
         let slowest = self.zones.iter().map(|zone| zone.sector_fx).max().unwrap_or(0);
         (slowest, self.zones.iter().map(|zone| zone.sectors_per_track).min().unwrap_or(1))
     }
 
-    /// The shortest that a sector takes, in nanoseconds times 2^32.
+    /// The shortest time of a sector, in nanoseconds times 2^32.
     pub fn fastest_sector_fx(&self) -> u64 {
         self.zones.iter().map(|zone| zone.sector_fx).min().unwrap_or(0)
     }
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The rule word by word: a place moves by one for every slipped one that it reaches or passes.
+    /// The rule applied literally: a place moves by one for every slipped one that it reaches or passes.
     fn by_rule(logical: u64, sparing: &Sparing, slipped: &[u64]) -> u64 {
         let Some(unit) = sparing.unit else {
             return slipped.iter().fold(logical, |at, slip| at + u64::from(at >= *slip));

@@ -1,29 +1,29 @@
-//! The link while a read comes from the medium, where it is slower than the medium or the drive has to
-//! take it again first: it carries the sectors in order, each once it is there.
+//! The link during a read from the medium, if the link is slower than the medium or the drive must reselect
+//! first: it carries the sectors in order, each as soon as it is available.
 
-/// A read's way over the link.
+/// A read's transfer over the link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sending {
     /// Link time per sector, times 2^16.
     link_fx: u64,
-    /// The drive takes the link again when so many sectors have come, and this takes so long.
+    /// The drive reselects when this many sectors have come, and this takes so long.
     after: u64,
     reselect_ns: u64,
     came: u64,
-    /// When all that has come is over.
+    /// The time at which all available sectors have crossed the link.
     until: u64,
 }
 
 impl Sending {
-    /// From `start` on, when `cached` sectors are there already; the link is taken again after
-    /// `after` more.
+    /// A transfer from `start` on, with `cached` sectors already available; the drive reselects after `after`
+    /// more.
     pub fn new(start: u64, cached: u64, after: u64, reselect_ns: u64, link_fx: u64) -> Sending {
         let free = if after == 0 { start + reselect_ns } else { start };
         let until = free + ((cached * link_fx) >> 16);
         Sending { link_fx, after, reselect_ns, came: 0, until }
     }
 
-    /// `sectors` pass the head one after the other from `time` on.
+    /// `sectors` pass the head, one after the other from `time` on.
     pub fn pass(&mut self, time: u64, sector_fx: u64, sectors: u64) {
         let before = self.after.saturating_sub(self.came).min(sectors);
         self.came += before;
@@ -41,7 +41,7 @@ impl Sending {
         }
     }
 
-    /// `sectors` that have come before go over now, in their turn.
+    /// `sectors` that came earlier cross the link now, in order.
     pub fn follow(&mut self, sectors: u64) {
         self.until += self.over(sectors);
     }
@@ -85,7 +85,7 @@ mod tests {
         let mut sending = Sending::new(0, 0, 6, 50, 100 << 16);
         sending.pass(1_000, 10 << 32, 4);
         sending.pass(2_000, 10 << 32, 4);
-        // The sixth sector is there at 2,020; eight go over from 2,070 on.
+        // The sixth sector is available at 2,020; eight cross the link from 2,070 on.
         assert_eq!(sending.until(), 2_070 + 800);
     }
 }

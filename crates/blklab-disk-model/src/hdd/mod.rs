@@ -1,24 +1,23 @@
-//! A hard disk: one arm, platters that never stop turning, a cache and a queue.
+//! A hard disk: one arm, rotating platters, a cache and a queue.
 //!
-//! A command that the cache cannot serve waits for the arm. Its time there is the seek,
-//! the wait until the first sector comes round, and the passing of its sectors, track by
-//! track with the skews between; where the platter stands follows from the absolute time
-//! and a phase drawn from the seed. The next few commands are planned: their order is fixed. When
-//! one of them is served, another joins the plan behind the last: of some of those that wait, the one
-//! on the nearest cylinder, or the one that the head can reach first (SPTF; Seltzer, Chen and
-//! Ousterhout, "Disk scheduling revisited", USENIX 1990), with a head start for those that have
-//! waited long (Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HP
-//! Labs 1991). What has waited until its deadline goes before everything else, so no command waits
-//! longer than `longest_wait` tells.
+//! A command that the cache cannot serve waits for the arm. Its time there is the seek, the wait until the
+//! first sector comes round, and the passing of its sectors, track by track with the skews between; the
+//! platter's angle follows from the absolute time and a phase drawn from the seed. The next few commands are
+//! planned: their order is fixed. When one of them is served, another joins the end of the plan: among some
+//! of the waiting commands, the one on the nearest cylinder, or the one that the head can reach first (SPTF;
+//! Seltzer, Chen and Ousterhout, "Disk scheduling revisited", USENIX 1990), with a head start for those that
+//! have waited long (Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HP Labs
+//! 1991). A command that reaches its deadline goes before all others, so no command waits longer than
+//! `longest_wait`.
 //!
-//! After a read the head stays and reads on into the read's cache segment. That is not
-//! simulated by events: how far it has come is worked out when somebody asks. Writes end
-//! when their data are in the write cache; the arm puts them on the medium when the disk
-//! is quiet, in bursts when the cache fills, or when a flush wants it, in order of address.
+//! After a read the head stays and reads ahead into the read's cache segment. This is not simulated by
+//! events: its progress is computed when it is needed. Writes end when their data are in the write cache; the
+//! arm writes them to the medium when the disk is quiet, in bursts when the cache fills, or for a flush, in
+//! order of address.
 //!
-//! A drive's own map with its spare and slipped sectors, its seek table, its rules of reading on and its
-//! overheads take the place of the general formulas where its file has them; `make validate` holds the
-//! model against five such drives.
+//! If its file has them, a drive's own map with its spare and slipped sectors, its seek table, its read-ahead
+//! rules and its overheads replace the general formulas; `make validate` checks the model against five such
+//! drives.
 //!
 //! Left out: thermal recalibration, servo retries, the controller's lookup cost, caching of
 //! written data for later reads, sectors that pass before a request, power states.
@@ -53,8 +52,8 @@ use super::{Begins, Command, Completion, Disk, DiskLimits, Op, Tag};
 use blklab_base::event_queue::EventQueue;
 use blklab_base::units::{Nanos, SECTOR_BYTES, Sector};
 
-/// A head that is this little late still catches the sector: it is rounding, not motion.
-/// The shortest sector of any disk so far passes in some 2,500 ns.
+/// A head that is late by this little still catches the sector: it is a rounding error, not motion. The
+/// shortest sector of any disk so far passes in some 2,500 ns.
 const SLACK_NS: u64 = 500;
 
 /// The order of queued commands.
@@ -66,7 +65,7 @@ enum Policy {
     Sptf,
 }
 
-/// The keys of a hard disk, in the units the model works in.
+/// The keys of a hard disk, in the model's units.
 #[derive(Clone, Debug)]
 pub(super) struct HddConfig {
     geometry: Geometry,
@@ -91,19 +90,19 @@ pub(super) struct HddConfig {
     destage_idle_ns: u64,
     destage_burst: usize,
     policy: Policy,
-    /// Commands, with the one under way, whose order is fixed.
+    /// The number of commands with a fixed order, including the current one.
     plan: usize,
-    /// Commands compared for each choice.
+    /// The number of commands compared for each choice.
     look_ahead: usize,
-    /// Time forgiven per time waited, in 1/1024.
+    /// Head start per waiting time, in 1/1024.
     ageing: u64,
     deadline_ns: u64,
     deadline_batch: u32,
-    /// Controller's work, after a read and after a write.
+    /// The controller's work, after a read and after a write.
     read_overhead_ns: [u64; 2],
     read_hit_ns: [u64; 2],
     write_overhead_ns: [u64; 2],
-    /// From a write's submission until its data come; none: they come before the arm moves.
+    /// From a write's submission until its data arrive; none: they arrive before the arm moves.
     write_data_ns: Option<u64>,
     write_seek_min_ns: u64,
     read_reselect_ns: u64,
@@ -113,11 +112,11 @@ pub(super) struct HddConfig {
     /// Link time per sector, times 2^16, to the host and from it.
     link_fx: u64,
     link_write_fx: u64,
-    /// The link holds up what comes from the medium.
+    /// The link delays data from the medium.
     link_holds_up: bool,
 }
 
-/// Where reading on stops.
+/// The end of read-ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AheadTo {
     Distance,
@@ -206,15 +205,15 @@ impl HddConfig {
     }
 }
 
-/// What the arm is doing.
+/// The arm's current work.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// The segment of the read cache that it continues, if it is a read that does.
+    /// The segment of the read cache that it continues, for a read that continues one.
     Serve(Served, Option<usize>),
     Destage,
 }
 
-/// What is still of interest of a command when the arm ends it.
+/// The part of a command that is needed when the arm ends it.
 #[derive(Clone, Copy, Debug)]
 struct Served {
     span: Span,
@@ -229,7 +228,7 @@ impl Served {
     }
 }
 
-/// The head reads on: `at` is the next sector, which begins at `time`.
+/// The head reads ahead: `at` is the next sector, which begins at `time`.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     segment: usize,
@@ -238,15 +237,15 @@ struct Stream {
     limit: u64,
 }
 
-/// A command on its way over the link.
+/// A command whose transfer over the link is in progress.
 #[derive(Clone, Copy, Debug)]
 struct Transit {
     tag: Tag,
-    /// For a cached write: its sectors and its order.
+    /// For a cached write: its sectors and its number.
     write: Option<(Span, u64)>,
 }
 
-/// A flush waits for the writes that ended before it.
+/// A flush, which waits for the writes that completed before it.
 #[derive(Clone, Copy, Debug)]
 struct Flush {
     tag: Tag,
@@ -260,13 +259,13 @@ struct Flush {
 pub struct Hdd {
     config: HddConfig,
     limits: DiskLimits,
-    /// Where the platter stands at time zero.
+    /// The platter's angle at time zero.
     phase_ns: u64,
-    /// Turns that pass in the longest seek.
+    /// Revolutions during the longest seek.
     turns_max: u32,
-    /// Where the head is: the sector just behind the last one served.
+    /// The head's place: the sector just after the last one served.
     head: Place,
-    /// The address it would serve next.
+    /// The address at the head.
     head_lba: u64,
     queue: Queue,
     flushes: VecDeque<Flush>,
@@ -274,21 +273,21 @@ pub struct Hdd {
     write_cache: WriteCache,
     stream: Option<Stream>,
     work: Option<(u64, Work)>,
-    /// When the arm, at rest, looks for work.
+    /// The time at which the idle arm looks for work.
     look_at: u64,
-    /// When the disk counts as quiet.
+    /// The time from which the disk counts as quiet.
     quiet_at: u64,
     link_free: u64,
     controller_free: u64,
     transits: Slab<Transit>,
     ends: EventQueue,
     orders: u64,
-    /// Commands that are still to be served in order of arrival.
+    /// The number of commands still to serve in order of arrival.
     in_order: u32,
     bursts: Bursts,
-    /// When the arm will probably be done with all planned commands.
+    /// The estimated time at which the arm has finished all planned commands.
     planned_until: u64,
-    /// The read that comes from the medium, where the link holds it up.
+    /// The read from the medium that the link delays.
     sending: Option<Sending>,
     /// The last command submitted was a write.
     after_write: bool,
@@ -338,7 +337,7 @@ impl Hdd {
         (sectors * self.config.link_fx) >> 16
     }
 
-    /// Occupy the link from `ready` on; when the last byte is over.
+    /// Occupies the link from `ready` on; returns the time of the last byte.
     fn over_link(&mut self, ready: u64, sectors: u64) -> u64 {
         self.link_free = self.link_free.max(ready) + self.link_ns(sectors);
         self.link_free
@@ -350,7 +349,8 @@ impl Hdd {
         self.link_free
     }
 
-    /// The controller works on one command after another; when it has understood this one.
+    /// The controller processes one command after another; returns the time at which it has understood this
+    /// one.
     fn understand(&mut self, now: u64, ns: u64, tag: Tag) -> u64 {
         self.begins.note(tag, self.controller_free.max(now));
         self.controller_free = self.controller_free.max(now) + ns;
@@ -362,7 +362,7 @@ impl Hdd {
         self.ends.push(at, key as u32);
     }
 
-    /// Let the arm, if at rest, look for work at `at`.
+    /// Lets the arm, if idle, look for work at `at`.
     fn look(&mut self, at: u64) {
         if self.work.is_none() {
             self.look_at = self.look_at.min(at);
@@ -398,12 +398,12 @@ impl Hdd {
         self.enqueue(now, understood, span, command);
     }
 
-    /// True when the head, reading on, comes to `span` without a seek.
+    /// True when the head reaches `span` by reading ahead, without a seek.
     fn reaches(&self, stream: &Stream, span: Span) -> bool {
         span.start <= stream.limit && span.start >= self.read_cache.span(stream.segment).start
     }
 
-    /// Work out how far the head has read on by `now`.
+    /// Computes the progress of read-ahead by `now`.
     fn catch_up(&mut self, now: u64) {
         let Some(mut stream) = self.stream else { return };
         if self.work.is_some() || stream.time >= now || stream.at >= stream.limit {
@@ -411,7 +411,7 @@ impl Hdd {
         }
         while stream.at < stream.limit {
             let here = self.head;
-            // A track passes in far less than a second: more time than that is as good as that.
+            // A track passes in far less than a second: a longer time has the same effect.
             let passed = ((now - stream.time).min(1 << 30) << 32) / here.sector_fx;
             let left = u64::from(here.left_on_track).min(stream.limit - stream.at);
             let sectors = passed.min(left);
@@ -425,9 +425,9 @@ impl Hdd {
         self.stream = Some(stream);
     }
 
-    /// The host has read up to `end` out of the stream's segment: the head may go on as far
-    /// ahead of it as before. A head that stood still at its limit has to wait for its
-    /// sector to come round; it does once half of what was read ahead is used up.
+    /// The host has read up to `end` from the stream's segment: the head may continue to the same distance
+    /// ahead. A head that stopped at its limit must wait for its sector to come round; it continues after
+    /// half of the read-ahead is used up.
     fn follow(&mut self, now: u64, end: u64) {
         let Some(mut stream) = self.stream.filter(|_| self.config.read_ahead_to == AheadTo::Distance) else {
             return;
@@ -478,7 +478,7 @@ impl Hdd {
         }
     }
 
-    /// Give room to writes that wait for it. Their commands were understood long ago.
+    /// Gives room to writes that wait for it. The controller understood their commands earlier.
     fn admit(&mut self, now: u64) {
         while let Some(Waiting { key, .. }) = self.write_cache.waiting.front().copied() {
             let span = self.transits[key as usize].write.map_or(Span::default(), |(span, _)| span);
@@ -496,7 +496,7 @@ impl Hdd {
         self.flushes.front().map_or(0, |f| f.order)
     }
 
-    /// End the flushes whose writes are all on the medium.
+    /// Ends the flushes that have all their writes on the medium.
     fn end_flushes(&mut self, now: u64) {
         while let Some(flush) = self.flushes.front().copied() {
             if self.write_cache.older_than(flush.order) {
@@ -528,7 +528,7 @@ impl Disk for Hdd {
                 self.flushes.push_back(flush);
                 self.end_flushes(now);
             }
-            // Nothing to tell a hard disk: it ends the command.
+            // A discard has no effect on a hard disk: the command ends.
             Op::Discard => {
                 self.begins.note(command.tag, now);
                 self.end(now + self.config.write_overhead_ns[0], command.tag, None);

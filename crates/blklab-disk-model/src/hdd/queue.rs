@@ -1,6 +1,6 @@
-//! Commands that wait for the arm: those whose order is fixed, the plan, and behind them those
-//! from which the next one to join the plan is chosen. What that search looks at first lies side
-//! by side, apart from the rest.
+//! Commands that wait for the arm: the plan, with a fixed order, and the unplanned commands, from which the
+//! next one to join the plan is chosen. The data that this search needs first are stored in columns, separate
+//! from the rest.
 
 use std::collections::VecDeque;
 
@@ -15,18 +15,18 @@ use super::seek::Floor;
 pub(super) struct Queued {
     pub span: Span,
     pub place: Place,
-    /// When the controller has understood it.
+    /// The time at which the controller has understood it.
     pub ready: u64,
-    /// When it was submitted.
+    /// The time of its submission.
     pub arrived: u64,
-    /// That time times the ageing: see [`super::Hdd::soonest_reached`].
+    /// This time multiplied by the ageing factor: see [`super::Hdd::soonest_reached`].
     pub handicap: i64,
     pub order: u64,
     pub tag: Tag,
     pub write: bool,
 }
 
-/// The bound of a cost: costs are compared coarsely, in 32 bits, before they are in full.
+/// The bound of a cost: costs are first compared coarsely, in 32 bits, then exactly.
 #[inline]
 pub(super) fn bound_of(cost_ns: i64) -> i32 {
     (cost_ns >> BOUND_SHIFT).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
@@ -34,12 +34,12 @@ pub(super) fn bound_of(cost_ns: i64) -> i32 {
 
 /// Costs are bounded in units of 2^this nanoseconds.
 const BOUND_SHIFT: u32 = 10;
-/// By so many units at most is a bound too large through rounding.
+/// The largest rounding error of a bound, in units.
 const BOUND_ERROR: i32 = 2;
 /// Sectors are compared coarsely in units of 2^this: 32 bits then hold 512 TiB.
 const START_SHIFT: u32 = 8;
 
-/// Where the arm is when it looks for the next command.
+/// The arm's place when it looks for the next command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     /// The angle under it, in nanoseconds after the index mark.
@@ -48,38 +48,37 @@ pub(super) struct Head {
     pub floor: Floor,
 }
 
-/// Where in the queue a command is.
+/// The place of a command in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     Planned(usize),
     Free(usize),
 }
 
-/// All of them. Those that are not planned are in no order; their columns have one entry per
-/// command and are as narrow as can be: the compiler looks at several at a time.
+/// All commands. Unplanned ones are in no order; their columns have one narrow entry per command, so that the
+/// compiler can vectorise the search.
 #[derive(Debug)]
 pub(super) struct Queue {
     /// The plan, the next one first.
     plan: VecDeque<Queued>,
     plan_max: usize,
-    /// Those that are not planned.
+    /// The unplanned commands.
     pub commands: Vec<Queued>,
-    /// What each may cost at least, less what it has won by waiting; made by
-    /// [`Queue::bound_costs`].
+    /// A lower bound of each cost, minus the head start; made by [`Queue::bound_costs`].
     pub bounds: Vec<i32>,
     /// The angles of their first sectors, [`SLACK_NS`] added.
     angles: Vec<i32>,
     handicaps: Vec<i32>,
     cylinders: Vec<i32>,
     starts: Vec<u32>,
-    /// Where the next look at some of the commands begins.
+    /// The start of the next search among some of the commands.
     look_at: usize,
-    /// No command came before this.
+    /// No command is older than this.
     since: u64,
 }
 
 impl Queue {
-    /// Room for so many commands, of which `plan_max` are planned.
+    /// Room for `capacity` commands, of which `plan_max` are planned.
     pub fn new(commands: usize, plan_max: usize) -> Queue {
         Queue {
             plan: VecDeque::with_capacity(plan_max.min(commands)),
@@ -109,7 +108,7 @@ impl Queue {
         self.plan.len() < self.plan_max && !self.commands.is_empty()
     }
 
-    /// The command that is not planned and has this index joins the plan.
+    /// The unplanned command with this index joins the plan.
     pub fn join_plan(&mut self, index: usize) {
         let queued = self.take_free(index);
         self.plan.push_back(queued);
@@ -132,7 +131,7 @@ impl Queue {
         self.plan.iter().chain(&self.commands).any(|queued| queued.ready <= now)
     }
 
-    /// When the controller has understood the first of all commands.
+    /// The time at which the controller has understood the first command.
     pub fn ready(&self) -> Option<u64> {
         self.plan.iter().chain(&self.commands).map(|queued| queued.ready).min()
     }
@@ -148,7 +147,7 @@ impl Queue {
         self.commands.push(queued);
     }
 
-    /// Take a command out.
+    /// Removes a command.
     pub fn take(&mut self, slot: Slot) -> Queued {
         match slot {
             Slot::Planned(0) => self.plan.pop_front().expect("a slot of a command in the plan"),
@@ -165,9 +164,9 @@ impl Queue {
         self.commands.swap_remove(index)
     }
 
-    /// The oldest command, if it came by `by` and the controller has understood it by `now`.
+    /// The oldest command, if it arrived by `by` and the controller has understood it by `now`.
     pub fn oldest(&mut self, by: u64, now: u64) -> Option<Slot> {
-        // Hardly ever is one so old: the commands are looked at only when one may be.
+        // A command is rarely so old: the search runs only when one may be.
         if self.is_empty() || self.since > by {
             return None;
         }
@@ -179,7 +178,7 @@ impl Queue {
         (arrived <= by && ready <= now).then_some(slot)
     }
 
-    /// The next so many of those not planned, in turn, if there are more.
+    /// The next part of the unplanned commands, in turn, if there are more than `count`.
     pub fn some(&mut self, most: usize) -> Option<impl Iterator<Item = usize> + Clone + use<>> {
         let all = self.commands.len();
         if all <= most {
@@ -190,18 +189,18 @@ impl Queue {
         Some((first..first + most).map(move |index| if index < all { index } else { index - all }))
     }
 
-    /// Of those not planned the one whose cylinder is nearest to `cylinder`.
+    /// The unplanned command with the cylinder nearest to `cylinder`.
     pub fn nearest(&self, cylinder: u32) -> usize {
         let distance = |at: &i32| at.abs_diff(cylinder as i32);
         let least = self.cylinders.iter().fold(u32::MAX, |least, at| least.min(distance(at)));
         self.cylinders.iter().position(|at| distance(at) == least).unwrap_or(0)
     }
 
-    /// Work out what each command costs at least: the time until its angle comes round after the
-    /// least that its seek takes, and its handicap, less `head_start`.
+    /// Computes a lower bound of each command's cost: the time until its angle comes round after a lower
+    /// bound of its seek, plus its handicap, minus `head_start`.
     pub fn bound_costs(&mut self, head: Head, turn_ns: u64, head_start: i64) {
         let (stands, turn) = (head.stands as i32, turn_ns as i32);
-        // Wraps round in half an hour of head start: no command waits so long.
+        // Wraps around after half an hour of head start: no command waits so long.
         let won = coarse(head_start).wrapping_add(BOUND_ERROR);
         let columns = self.angles.iter().zip(&self.handicaps).zip(&self.cylinders);
         self.bounds.clear();
@@ -210,7 +209,7 @@ impl Queue {
             let mut passes = apart + if apart < 0 { turn } else { 0 };
             passes -= if passes >= turn { turn } else { 0 };
             let seek = head.floor.ns(((cylinder - head.cylinder) as f32).abs());
-            // Few seeks take longer than a turn.
+            // Few seeks take longer than a revolution.
             passes += if (passes as f32) < seek { turn } else { 0 };
             ((passes - SLACK_NS as i32) >> BOUND_SHIFT).wrapping_add(handicap.wrapping_sub(won))
         }));
@@ -228,7 +227,7 @@ impl Queue {
     }
 
     fn first_free_read_within(&self, start: u64, width: u64, now: u64) -> Option<usize> {
-        // Those before `start` wrap round to far behind it: one comparison tells.
+        // Sectors before `start` wrap around to large values: one comparison is enough.
         let (from, units) = ((start >> START_SHIFT) as u32, ((width >> START_SHIFT) + 1) as u32);
         let near = |any, begins: &u32| any | (begins.wrapping_sub(from) <= units);
         if !self.starts.iter().fold(false, near) {

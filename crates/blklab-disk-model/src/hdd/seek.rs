@@ -1,17 +1,16 @@
 //! Seek time by distance.
 //!
-//! A short seek accelerates and brakes, a long one coasts between: time goes first with
-//! the root of the distance, then with the distance (Ruemmler and Wilkes, "An introduction
-//! to disk drive modeling", IEEE Computer 1994). Both forms come out of one table over the
-//! root of the distance, so that a look-up is one square root and one multiplication;
-//! both are exact by IEEE 754 and thus the same on every machine.
+//! A short seek accelerates and brakes, a long one coasts between: the time grows first with the root of the
+//! distance, then with the distance (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE
+//! Computer 1994). One table over the root of the distance has both forms, so that a look-up is one square
+//! root and one multiplication; both are exact by IEEE 754 and thus the same on every machine.
 
 use super::super::keys::Values;
 use super::super::model::{Conflict, conflict};
 
 const STEPS: usize = 2_048;
 
-/// The longest seek: sums of few of them fit 31 bits.
+/// The longest allowed seek: sums of a few fit into 31 bits.
 const SEEK_MAX_MS: f64 = 1_000.0;
 
 /// Seek time in nanoseconds over a number of cylinders.
@@ -22,12 +21,11 @@ pub(super) struct SeekCurve {
     scale: f32,
     single_ns: u32,
     floor: Floor,
-    /// By distance, where a table is followed exactly.
+    /// By distance, if a table is followed exactly.
     exact: Option<Box<[u32]>>,
 }
 
-/// Straight lines, the lowest of which lies below the curve: a processor looks up several
-/// distances in them at once.
+/// Straight lines with their minimum below the curve: the processor evaluates several distances at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Floor {
     /// The shortest seek.
@@ -37,30 +35,29 @@ pub(super) struct Floor {
 }
 
 impl Floor {
-    /// Where the lines begin and end, as parts of [`STEPS`]. The first tells seeks within a file
-    /// or two from those within a track or two.
+    /// The ends of the lines, as parts of [`STEPS`]. The first separates seeks within a file or two from
+    /// those within a track or two.
     const ENDS: [f64; 4] = [0.0, 0.0625, 0.25, 1.0];
 
-    /// Below a curve of these steps that does not fall. Nobody asks for longer distances than
-    /// that of the last step.
+    /// Lines below a non-falling curve of these steps. No distance is longer than that of the last step.
     fn below(steps: &[(f32, f32); STEPS + 1], scale: f64, single_ns: u32) -> Floor {
         let distance = |step: usize| (step as f64 / scale).powi(2);
         let line = |number: usize| {
             let [first, end] = [number, number + 1].map(|n| (Floor::ENDS[n] * STEPS as f64) as usize);
             let (at_first, rise) = steps[first];
             let start = if first == 0 { 0.0 } else { f64::from(at_first) - f64::from(rise) };
-            // At each step's end still below its start.
+            // Below the curve at each step's start and end.
             let slope = (first..end)
                 .map(|step| (f64::from(steps[step].0) - start) / (distance(step + 1) - distance(first)))
                 .fold(f64::MAX, f64::min);
-            // A little less makes up for what 32 bits round.
+            // A little less compensates for rounding to 32 bits.
             let less = 1.0 - 1e-5;
             ((less * (start - slope * distance(first))) as f32, (less * slope) as f32)
         };
         Floor { single_ns: single_ns as f32, lines: std::array::from_fn(line) }
     }
 
-    /// What a seek over `distance` cylinders takes at least, in nanoseconds.
+    /// A lower bound of the seek over `distance` cylinders, in nanoseconds.
     #[inline]
     pub fn ns(self, distance: f32) -> f32 {
         let least = |a: f32, b: f32| if a < b { a } else { b };
@@ -99,7 +96,7 @@ impl SeekCurve {
             );
         };
         let (a, b, c) = fit(single, average, full, stroke);
-        // The slope's zero, if it has one between, lies where b / (2 sqrt d) = -c.
+        // The slope is zero where b / (2 sqrt d) = -c, if that is within the range.
         let falls = [1.0, stroke].iter().any(|d: &f64| b / (2.0 * d.sqrt()) + c < 0.0);
         if falls || single > average || average > full {
             return conflict(
@@ -124,19 +121,19 @@ impl SeekCurve {
         SeekCurve { floor, steps, scale: scale as f32, single_ns, exact: None }
     }
 
-    /// Straight lines over the distance between the pairs of a table, whatever it does.
+    /// Straight lines over the distance between the pairs of a table, which need not rise.
     fn exact(table: &[(f64, f64)], cylinders: u32) -> SeekCurve {
         let ns = |distance: u32| (line(table, f64::from(distance)) * 1e6).round() as u32;
         let exact: Box<[u32]> = (0..cylinders.max(2)).map(ns).collect();
         let least = exact[1..].iter().fold(u32::MAX, |least, ns| least.min(*ns)) as f32;
-        // A little less makes up for what 32 bits round.
+        // A little less compensates for rounding to 32 bits.
         let least = least * (1.0 - 1e-5);
         let floor = Floor { single_ns: least, lines: [(least, 0.0); 3] };
         let steps = Box::new([(0.0, 0.0); STEPS + 1]);
         SeekCurve { steps, scale: 0.0, single_ns: exact[1], floor, exact: Some(exact) }
     }
 
-    /// What seeks take at least.
+    /// The lower bound of seeks.
     pub fn floor(&self) -> Floor {
         self.floor
     }
@@ -159,7 +156,7 @@ impl SeekCurve {
         u64::from(self.single_ns).max(longest.ceil() as u64)
     }
 
-    /// Nanoseconds over `distance` cylinders; none for none.
+    /// Nanoseconds over `distance` cylinders; 0 for 0.
     #[inline]
     pub fn ns(&self, distance: u32) -> u64 {
         if let Some(exact) = &self.exact
@@ -172,7 +169,7 @@ impl SeekCurve {
             1 => u64::from(self.single_ns),
             _ => {
                 let x = (distance as f32).sqrt() * self.scale;
-                // Through 32 bits, which hold both: a processor converts those at once.
+                // Through 32 bits, which hold both: processors convert these directly.
                 let step = (x as u32 as usize).min(STEPS);
                 let (start, slope) = self.steps[step];
                 (start + (x - step as f32) * slope) as u32 as u64
@@ -186,7 +183,7 @@ impl SeekCurve {
 /// the mean of d a third of it.
 fn fit(single: f64, average: f64, full: f64, stroke: f64) -> (f64, f64, f64) {
     let root = stroke.sqrt();
-    // Differences to the first equation, a + b + c = single, leave two in b and c.
+    // Subtracting the first equation, a + b + c = single, leaves two equations in b and c.
     let (p, q, r) = (8.0 / 15.0 * root - 1.0, stroke / 3.0 - 1.0, average - single);
     let (s, t, u) = (root - 1.0, stroke - 1.0, full - single);
     let det = p * t - q * s;

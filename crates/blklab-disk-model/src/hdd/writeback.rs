@@ -1,37 +1,37 @@
-//! Write-back: which data of the write cache the arm brings to the medium, and when.
+//! Destaging: which data of the write cache the arm writes to the medium, and when.
 //!
-//! The drive collects what is written and then writes some of the oldest pieces in one go, in order of
-//! address, so that the arm crosses the disk once (C-LOOK). How near the pieces lie to each other
-//! depends on how many go together, and with it the rate of random writes: measured drives come to
-//! 0.75 to 2 times their random reads, whatever the depth, so their bursts are short and the
-//! platter's angle plays no part. After a burst the commands at the arm get as long as it took.
+//! The drive collects writes and then writes some of the oldest pieces in one burst, in order of address, so
+//! that the arm crosses the disk once (C-LOOK). The size of a burst determines the distances between its
+//! pieces, and thus the rate of random writes: measured drives reach 0.75 to 2 times their rate of random
+//! reads, whatever the depth, so their bursts are short and the platter's angle does not matter. After a
+//! burst, the commands at the arm get the same length of time.
 
 use super::arm::DESTAGE_SECTORS;
 use super::{Hdd, Work};
 
-/// The state of writing back.
+/// The state of destaging.
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
-    /// Pieces that this burst may still write; 0: none goes on.
+    /// Pieces that this burst may still write; 0: no burst.
     left: u32,
-    /// It writes what was written before this.
+    /// The burst writes data from before this number.
     order: u64,
     began: u64,
-    /// No burst begins before this if commands came since the last.
+    /// No burst begins before this time if commands arrived since the last one.
     next: u64,
-    /// The orders of the extents, to find the oldest.
+    /// The numbers of the extents, to find the oldest.
     orders: Vec<u64>,
 }
 
 impl Hdd {
-    /// Go on with a burst, or begin one if the cache is so full and no command is to be served first;
-    /// true if the arm has work then.
+    /// Continues a burst, or begins one if the cache is full enough and no command goes first; true if the
+    /// arm then has work.
     pub(super) fn write_burst(&mut self, now: u64) -> bool {
         if self.bursts.left == 0 {
             if !self.write_cache.presses() {
                 return false;
             }
-            // A reader that waits for each read comes again soon: meanwhile the head reads on.
+            // A synchronous reader sends its next read soon: meanwhile the head reads ahead.
             if now < self.bursts.next && !(self.queue.is_empty() && self.stream.is_none()) {
                 let room = self.write_cache.waiting.front();
                 let due = room.map(|write| write.arrived + self.config.deadline_ns);
@@ -45,13 +45,13 @@ impl Hdd {
             return false;
         }
         self.bursts.left -= 1;
-        // What the burst took is known when its last piece is.
+        // The burst's length is known after its last piece.
         let end = self.work.as_ref().map_or(now, |(end, _)| *end);
         self.bursts.next = end + (end - self.bursts.began);
         true
     }
 
-    /// The oldest pieces make up the burst.
+    /// Selects the oldest pieces for the burst.
     fn begin_burst(&mut self, now: u64) {
         let orders = &mut self.bursts.orders;
         orders.clear();
@@ -65,12 +65,11 @@ impl Hdd {
         self.bursts.began = now;
     }
 
-    /// Write the next piece, in order of address, of what was written before `order`; false if there
-    /// is none.
+    /// Writes the next piece, in order of address, of the data from before `order`; false if there is none.
     pub(super) fn write_back(&mut self, now: u64, order: u64) -> bool {
         let extents = self.write_cache.extents.iter().enumerate();
         let old = extents.filter(|(_, extent)| extent.order < order);
-        // What lies behind the head first, then from the disk's start again.
+        // First the addresses after the head, then from the disk's start again.
         let next = old.min_by_key(|(_, extent)| (extent.span.start < self.head_lba, extent.span.start));
         let Some((index, _)) = next else { return false };
         self.stream = None;

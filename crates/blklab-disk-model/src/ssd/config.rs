@@ -1,13 +1,13 @@
-//! The keys of a solid-state disk, in the units the model works in.
+//! The keys of a solid-state disk, in the model's units.
 
 use super::super::keys::Values;
 use super::super::model::{Conflict, conflict};
 use super::mapping::SPARE_MIN;
 
-/// Of a small command: 4 KiB.
+/// The size of a small command: 4 KiB.
 const SMALL_SECTORS: u32 = 8;
 
-/// What a command that continues a stream takes of the controller, which no other such command shares.
+/// The controller's serial time for a command that continues a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     command_ns: u64,
@@ -25,8 +25,8 @@ impl Pace {
         })
     }
 
-    /// The pace is of what comes behind the first 4 KiB, whose time is the command's own: small commands
-    /// may carry more than large ones.
+    /// The rate applies to the data after the first 4 KiB; the command's own time covers these. So small
+    /// commands may have a higher rate than large ones.
     #[inline]
     pub fn of(self, sectors: u32) -> u64 {
         self.command_ns.max((u64::from(sectors.saturating_sub(SMALL_SECTORS)) * self.sector_fx) >> 16)
@@ -54,7 +54,7 @@ pub(crate) struct SsdConfig {
     pub stripe_shift: u32,
     pub pages_per_block: u32,
     pub superblocks: u32,
-    /// Units of the host's after which as many are won back; 0: with each.
+    /// Host units after which the same number is freed; 0: with each.
     pub collect_units: u32,
     pub paced: bool,
     pub logical_units: u32,
@@ -186,7 +186,7 @@ impl SsdConfig {
         })
     }
 
-    /// The same disk with fewer pages to a block: see [`super::super::DiskModel`].
+    /// The same disk with fewer pages per block: see [`super::super::DiskModel`].
     pub fn shrink(&mut self, divisor: u64) {
         let pages = u64::from(self.pages_per_block);
         let divisor = divisor.min(pages);
@@ -198,24 +198,23 @@ impl SsdConfig {
         self.erase_ns = scale(self.erase_ns);
         self.slc_units_empty = scale(self.slc_units_empty);
         self.slc_units_full = scale(self.slc_units_full);
-        // A collection is a part of a superblock, as before.
+        // A collection stays the same part of a superblock.
         self.collect_units = self.collect_units.min(self.dies * self.stripe_units * self.pages_per_block);
     }
 
-    /// The die that a physical unit lies on.
+    /// The die of a physical unit.
     #[inline]
     pub fn die(&self, physical: u32) -> u32 {
         remainder(physical >> self.stripe_shift, self.dies)
     }
 
-    /// The channel that a die is on.
+    /// The channel of a die.
     #[inline]
     pub fn channel(&self, die: u32) -> usize {
         self.channel_of[die as usize] as usize
     }
 
-    /// The time out of `times` for a physical unit: pages of the kinds that share cells
-    /// follow one another.
+    /// The time in `times` for a physical unit: the kinds of pages that share cells follow one another.
     #[inline]
     pub fn of_page(&self, times: &[u64], physical: u32) -> u64 {
         match times {
@@ -228,8 +227,7 @@ impl SsdConfig {
     }
 }
 
-/// `number` % `divisor`, without a division where a mask does it: most disks' counts are powers
-/// of two.
+/// `number` % `divisor`, with a mask instead of a division if possible: most disks' counts are powers of two.
 #[inline]
 fn remainder(number: u32, divisor: u32) -> u32 {
     let mask = divisor.wrapping_sub(1);

@@ -1,26 +1,26 @@
-//! A link or bus that many share: time handed out in slices.
+//! A link or bus that many commands share: its time is divided into slices.
 //!
-//! Commands reserve their transfers when they are submitted, not in the order in which
-//! their data are ready. A plain next-free time would let a transfer that is due late block
-//! one that is due early; with credits per slice each takes what is left where it needs it.
+//! Commands reserve their transfers at submission, not in the order in which their data are ready. With a
+//! single next-free time, a later transfer would block an earlier one; with credits per slice, each transfer
+//! takes the remaining time of the slices that it needs.
 
-/// Slices kept at first, which a processor's first cache holds; twice as many whenever one is
-/// needed whose place is taken by another that is not over yet.
+/// The initial number of slices, which fits into a processor's L1 cache; it doubles whenever the place of a
+/// needed slice is taken by another slice that is not over yet.
 const SLICES_MIN: usize = 128;
 
-/// Slices kept at most: what is reserved further ahead than that is not kept apart. Enough for a
-/// request of 128 MiB, all of it reserved at once.
+/// The maximum number of slices: reservations further ahead are not distinguished. Enough for a request of
+/// 128 MiB that is reserved at once.
 const SLICES_MAX: usize = 65_536;
 
-/// A slice is about as long as the transfer of so many sectors (4 KiB): shorter ones cost
-/// time and tell nothing apart, longer ones let small transfers run into one another.
+/// A slice is about as long as the transfer of this many sectors (4 KiB): shorter slices cost time without
+/// more precision, longer ones would mix small transfers.
 const SLICE_SECTORS: u64 = 8;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slice {
     number: u32,
     used_ns: u32,
-    /// Of a full slice: all slices from it up to this one are full.
+    /// For a full slice: all slices from it up to this one are full.
     full_up_to: u32,
 }
 
@@ -35,9 +35,9 @@ impl Slice {
 /// One shared link.
 #[derive(Debug)]
 pub(super) struct Credits {
-    /// A power of two of them, each at its number modulo that.
+    /// A power of two of slices, each at its number modulo that.
     slices: Vec<Slice>,
-    /// Those before it are over.
+    /// Slices before this one are over.
     oldest: u32,
     /// A slice lasts 2^this nanoseconds.
     slice_bits: u32,
@@ -63,15 +63,15 @@ impl Credits {
         number as usize & (self.slices.len() - 1)
     }
 
-    /// Nobody will ask for what is in this slice.
+    /// This slice is over: no transfer will use it.
     #[inline]
     fn is_over(&self, slice: Slice) -> bool {
         // Numbers are 32 bits wide and lie close together.
         slice.used_ns == 0 || (slice.number.wrapping_sub(self.oldest) as i32) < 0
     }
 
-    /// The place where that slice may be put, which is not there; `None` if it is, or if another
-    /// needs the place.
+    /// The free place for a missing slice; `None` if the slice exists, or if another slice still needs the
+    /// place.
     #[inline]
     fn free_place(&self, number: u64) -> Option<usize> {
         let place = self.place(number);
@@ -80,8 +80,8 @@ impl Credits {
         (there.number != number as u32 && is_free).then_some(place)
     }
 
-    /// Where the slice of that number is; it is empty if nobody has used it yet. Another's place
-    /// holds until one is asked for.
+    /// The place of the slice of that number; it is empty if it was not used yet. The returned place is valid
+    /// until another slice is opened.
     #[inline]
     fn open(&mut self, number: u64) -> usize {
         loop {
@@ -115,14 +115,14 @@ impl Credits {
         }
     }
 
-    /// Transfer `sectors` from `at` on; when the last byte is over. It is `now` or later, and
-    /// nobody will ask for an earlier time.
+    /// Transfers `sectors` from `at` on; returns the time of the last byte. `at` is `now` or later, and later
+    /// calls never ask for a time before `now`.
     #[inline]
     pub fn transfer(&mut self, now: u64, at: u64, sectors: u64) -> u64 {
         self.take(now, at, (sectors * self.sector_fx) >> 16)
     }
 
-    /// The same for so long, whatever is carried.
+    /// The same for a duration.
     #[inline]
     pub fn take(&mut self, now: u64, at: u64, left: u64) -> u64 {
         self.oldest = (now >> self.slice_bits) as u32;
@@ -143,7 +143,7 @@ impl Credits {
         let next = u64::from(self.slices[following].used_ns);
         let rest = left - taken;
         let place = self.place(number);
-        // A table that has grown has left an empty slice behind.
+        // The growth of the table has left an empty slice.
         let is_there = self.slices[place].number == number as u32;
         if taken == 0 || next + rest > slice_ns || !is_there {
             return self.transfer_far(at, left);
@@ -153,12 +153,12 @@ impl Credits {
         start + slice_ns + next + rest
     }
 
-    /// The same over any number of slices, stepping over those that are full.
+    /// The same over any number of slices, without the full ones.
     #[inline(never)]
     fn transfer_far(&mut self, mut at: u64, mut left: u64) -> u64 {
         let (bits, slice_ns) = (self.slice_bits, 1 << self.slice_bits);
         let mut number = at >> bits;
-        // The first slice that is full now, or was. All behind it are, up to the last.
+        // The first slice that is full. All later ones are full, up to the last.
         let mut first_full = None;
         let end = loop {
             if at == number << bits && left > slice_ns {
@@ -198,9 +198,8 @@ impl Credits {
         end
     }
 
-    /// Fill at most `count` slices from `number` on, up to one that somebody uses; how many.
-    /// Whoever asks goes on until so many slices' worth has been taken, so that in the end all
-    /// `count` are full.
+    /// Fills at most `count` slices from `number` on, up to one that is in use; returns how many. The caller
+    /// continues until this many slices are taken, so that finally all `count` are full.
     #[inline]
     fn fill(&mut self, number: u64, count: u64) -> u64 {
         let full_up_to = (number + count) as u32;
@@ -213,8 +212,7 @@ impl Credits {
         count
     }
 
-    /// All slices from `first` up to `to` are full: transfers that begin at any of them go
-    /// straight there.
+    /// All slices from `first` up to `to` are full: transfers that begin in one of them skip to `to`.
     #[inline]
     fn shorten(&mut self, first: u64, to: u64) {
         let mut number = first;
@@ -263,7 +261,7 @@ mod tests {
             let mut used = std::collections::BTreeMap::new();
             let mut now = 0;
             for (ahead, sectors, passed) in transfers {
-                // Time stands, so that the table has to grow, or runs, so that places are used again.
+                // Time stands still, so that the table must grow, or advances, so that places are reused.
                 now += if runs { passed } else { 0 };
                 let at = now + ahead;
                 let (mut from, mut left) = (at, sectors * 100);

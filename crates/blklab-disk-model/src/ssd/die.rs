@@ -1,32 +1,31 @@
-//! A die: reads as they come, programs and erases behind them.
+//! A die: serves reads as they come, and programs and erases after them.
 //!
-//! A die is a next-free time with a list of jobs. Nobody calls it when a job ends: what has
-//! happened since is worked out when somebody asks.
+//! A die is a next-free time with a list of jobs. The end of a job is no event: the die computes its state at
+//! the next access.
 
 use std::collections::VecDeque;
 
-/// Reads that may go before a waiting program in a row, so that reading does not starve
-/// writing.
+/// The number of successive reads that may go before a waiting program, so that reads do not starve writes.
 const READS_BEFORE_JOB: u32 = 16;
 
 /// A program or an erase.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
-    /// Not begun before this.
+    /// The earliest start.
     pub ready: u64,
     pub ns: u64,
-    /// Physical units it programs, for reads of data still in the buffer; none for others.
+    /// The physical units that it programs, for reads of data still in the buffer; none for other jobs.
     pub first_unit: u32,
     pub units: u32,
-    /// Sectors of the write buffer that fall free at its end.
+    /// Sectors of the write buffer that become free at its end.
     pub release_sectors: u32,
-    /// Order of jobs: a flush waits for those before itself.
+    /// The number of the job: a flush waits for earlier jobs.
     pub order: u64,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Die {
-    /// End of the reads taken so far.
+    /// End of the reads so far.
     reads_end: u64,
     current: Option<Job>,
     /// End of the current or the last job.
@@ -37,7 +36,7 @@ pub(super) struct Die {
 }
 
 impl Die {
-    /// Let jobs begin and end up to `now`; sectors of the buffer that fell free.
+    /// Lets jobs begin and end up to `now`; returns the sectors of the buffer that became free.
     #[inline]
     pub fn catch_up(&mut self, now: u64) -> u64 {
         if self.current.is_none() && self.jobs.is_empty() { 0 } else { self.run_jobs(now) }
@@ -73,8 +72,8 @@ impl Die {
         }
     }
 
-    /// Read for `ns` from `at` on, the die caught up to `at`; when the data are in the page
-    /// register.
+    /// Reads for `ns` from `at` on, on a die that is up to date at `at`; returns the time at which the data
+    /// are in the page register.
     #[inline]
     pub fn read(&mut self, at: u64, ns: u64, suspend_ns: u64) -> u64 {
         let mut start = at.max(self.reads_end);
@@ -101,7 +100,7 @@ impl Die {
         self.jobs.push_back(job);
     }
 
-    /// When the next job ends, if no read comes between.
+    /// The end of the next job, if no read comes before it.
     pub fn next_end(&self) -> Option<u64> {
         match (self.current, self.jobs.front()) {
             (Some(_), _) => Some(self.job_end),
@@ -119,7 +118,7 @@ impl Die {
         self.outstanding().any(|job| (job.first_unit..job.first_unit + job.units).contains(&unit))
     }
 
-    /// True when the unit is not programmed at `now`, though the die was asked last earlier.
+    /// True when the unit is not programmed at `now`, even if the die was last updated earlier.
     pub fn holds_at(&self, unit: u32, now: u64) -> bool {
         let mut end = self.job_end;
         for (index, job) in self.outstanding().enumerate() {
@@ -149,7 +148,7 @@ mod tests {
     fn a_program_waits_for_sixteen_reads_at_most() {
         let mut die = Die::default();
         die.push(PROGRAM);
-        // All at once: each is through 100 ns after the one before.
+        // All at once: each ends 100 ns after the previous one.
         let ends: Vec<_> = (0..17).map(|_| die.read(0, 100, 0)).collect();
         assert_eq!(ends[..3], [100, 200, 300]);
         assert_eq!(ends[15..], [1_600, 1_600 + 1_000 + 100]);

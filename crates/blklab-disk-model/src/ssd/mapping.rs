@@ -1,9 +1,9 @@
-//! Where each logical unit lies, and making room: the flash translation layer.
+//! The flash translation layer: the place of each logical unit, and garbage collection.
 //!
-//! Blocks of all dies with the same number form a superblock, which is filled in stripes
-//! over the dies and erased as a whole. The victim of garbage collection is the superblock
-//! with the fewest valid units (greedy; Desnoyers, "Analytic modeling of SSD write
-//! performance", SYSTOR 2012). Write amplification is not a parameter: it is what comes out.
+//! Blocks of all dies with the same number form a superblock, which is filled in stripes over the dies and
+//! erased as a whole. The victim of garbage collection is the superblock with the fewest valid units (greedy;
+//! Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012). Write amplification is not a
+//! parameter, but a result.
 
 use std::ops::Range;
 
@@ -12,22 +12,22 @@ pub(super) const NONE: u32 = u32::MAX;
 
 const CHUNK: usize = 512;
 
-/// Free superblocks below which every unit written has to win one back.
+/// With fewer free superblocks, every written unit must first free one.
 const RESERVE: usize = 4;
 
-/// The least spare superblocks that garbage collection can work with.
+/// The least number of spare superblocks for garbage collection.
 pub(super) const SPARE_MIN: u64 = 7;
 
-/// A place to append to.
+/// A place for appending.
 #[derive(Clone, Copy, Debug)]
 struct Frontier {
     /// Next physical unit.
     next: u32,
-    /// Behind the superblock's last unit.
+    /// The end of the superblock.
     end: u32,
 }
 
-/// Who appends.
+/// The writers that append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
     Host = 0,
@@ -36,12 +36,12 @@ pub(super) enum Stream {
 
 #[derive(Debug)]
 pub(super) struct Mapping {
-    /// Logical to physical, in chunks that exist once one of their units was written.
+    /// Logical to physical, in chunks that are created when one of their units is written.
     chunks: Vec<Option<Box<[u32; CHUNK]>>>,
-    /// Which chunks exist, one bit each. Random reads of a disk that was hardly written ask
-    /// this, which fits a processor's first cache, and not the table, which fits none.
+    /// The existing chunks, one bit each. Random reads of a mostly unwritten disk use this bitmap, which fits
+    /// into a processor's L1 cache, and not the table, which does not.
     exists: Box<[u64]>,
-    /// Physical to logical, per superblock; none: as the fill before the run left it.
+    /// Physical to logical, per superblock; none: unchanged since the fill before the run.
     owners: Vec<Option<Box<[u32]>>>,
     valid: Vec<u32>,
     /// Superblocks that can be a victim: full and not being collected.
@@ -58,18 +58,18 @@ pub(super) struct Mapping {
     pub moved_units: u64,
 }
 
-/// What a step of garbage collection did.
+/// The result of a step of garbage collection.
 pub(super) enum Step {
-    /// Nothing was worth keeping.
+    /// The unit was not valid.
     Passed,
-    /// The logical unit that lay at `from` is to be appended again.
+    /// The logical unit at `from` must be appended again.
     Move { unit: u32, from: u32 },
-    /// The victim was read through; its blocks are erased. Nothing was won yet.
+    /// The victim is completely read; its blocks are erased. No unit was freed yet.
     Erased,
 }
 
-/// Counts valid units while a stretch is mapped anew. What is written together mostly lay
-/// together, so that the superblock of the last one is remembered.
+/// Counts valid units while a range is mapped anew. Units that are written together were mostly stored
+/// together, so the superblock of the last one is cached.
 struct Books<'a> {
     valid: &'a mut [u32],
     valid_units: &'a mut u64,
@@ -80,7 +80,7 @@ struct Books<'a> {
 }
 
 impl Books<'_> {
-    /// A unit has left this physical one, if it was one.
+    /// A unit has left this physical place, if it had one.
     #[inline]
     fn left(&mut self, physical: u32) {
         if physical == NONE {
@@ -107,7 +107,7 @@ impl Mapping {
             owners: (0..superblocks).map(|_| None).collect(),
             valid: (0..superblocks).map(|sb| if sb < full { count(sb) } else { 0 }).collect(),
             closed: (0..superblocks).map(|sb| sb < full).collect(),
-            // Taken from the end: the lowest first.
+            // Popped from the end: the lowest first.
             free: (full..superblocks).rev().collect(),
             frontiers: [None; 2],
             victim: None,
@@ -135,8 +135,8 @@ impl Mapping {
         }
     }
 
-    /// Where `unit` lies, and how many units from it on, at most `most`, lie side by side
-    /// behind it (or nowhere, as it).
+    /// The place of `unit`, and the number of units from it on, at most `most`, that follow it contiguously
+    /// (or are unmapped, like it).
     #[inline]
     pub fn stretch(&self, unit: u32, most: u32) -> (u32, u32) {
         let index = unit as usize % CHUNK;
@@ -159,7 +159,7 @@ impl Mapping {
         if unit < self.filled { unit } else { NONE }
     }
 
-    /// `units` of one chunk lie at `physical` and behind it from now on.
+    /// `units` of one chunk are now at `physical` and after it.
     #[inline]
     fn set(&mut self, units: Range<u32>, physical: u32) {
         let first = units.start as usize % CHUNK;
@@ -169,13 +169,13 @@ impl Mapping {
         }
     }
 
-    /// The unit no longer lies anywhere.
+    /// The unit is no longer mapped.
     fn unset(&mut self, unit: u32) {
         let (chunk, mut books) = self.chunk_mut(unit as usize / CHUNK);
         books.left(std::mem::replace(&mut chunk[unit as usize % CHUNK], NONE));
     }
 
-    /// The chunk of that number, which exists from now on, and the books to keep for it.
+    /// The chunk of that number, created if necessary, and its counters.
     #[inline]
     fn chunk_mut(&mut self, number: usize) -> (&mut [u32; CHUNK], Books<'_>) {
         let filled = self.filled;
@@ -206,14 +206,14 @@ impl Mapping {
         }
     }
 
-    /// Where the stream's next unit will lie; `None` if it has no superblock.
+    /// The place of the stream's next unit; `None` if it has no superblock.
     pub fn next(&self, stream: Stream) -> Option<u32> {
         self.frontiers[stream as usize].map(|frontier| frontier.next)
     }
 
-    /// Append a logical unit and those behind it, at most `most`, side by side: where the first
-    /// lies now and how many there are, at least one. `None` when the stream has no superblock:
-    /// call [`Mapping::open`].
+    /// Appends a logical unit and those after it, at most `most`, contiguously; returns the place of the
+    /// first and their number, at least one. `None` when the stream has no superblock: call
+    /// [`Mapping::open`].
     #[inline]
     pub fn append(&mut self, stream: Stream, unit: u32, most: u32) -> Option<(u32, u32)> {
         let frontier = self.frontiers[stream as usize].as_mut()?;
@@ -239,7 +239,7 @@ impl Mapping {
         Some((physical, units))
     }
 
-    /// Leave the stream's units up to the next multiple of `units` empty.
+    /// Leaves the stream's units up to the next multiple of `units` empty.
     pub fn pad(&mut self, stream: Stream, units: u32) {
         if let Some(frontier) = self.frontiers[stream as usize].as_mut() {
             frontier.next = frontier.next.next_multiple_of(units);
@@ -254,7 +254,7 @@ impl Mapping {
         }
     }
 
-    /// Give the stream an empty superblock.
+    /// Gives the stream an empty superblock.
     pub fn open(&mut self, stream: Stream) {
         let superblock = self.free.pop().expect("garbage collection keeps superblocks in reserve");
         let owners = vec![NONE; self.units_per_superblock as usize];
@@ -264,12 +264,12 @@ impl Mapping {
             Some(Frontier { next: first, end: first + self.units_per_superblock });
     }
 
-    /// True when every unit that the host writes has to win one back.
+    /// True when every unit that the host writes must first free one.
     pub fn is_short(&self) -> bool {
         self.free.len() < RESERVE
     }
 
-    /// Look at one more unit of the victim.
+    /// Processes one more unit of the victim.
     pub fn collect(&mut self) -> Step {
         let Some(victim) = self.victim.as_mut() else {
             let candidates = (0..self.valid.len()).filter(|sb| self.closed[*sb]);
@@ -296,7 +296,7 @@ impl Mapping {
         }
     }
 
-    /// The data of a logical unit are no longer wanted.
+    /// The data of a logical unit are discarded.
     pub fn discard(&mut self, unit: u32) {
         if self.lookup(unit) != NONE {
             self.unset(unit);

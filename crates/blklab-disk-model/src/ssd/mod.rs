@@ -1,22 +1,20 @@
 //! A solid-state disk: dies behind channels, a buffer, a mapping, garbage collection.
 //!
-//! A read passes the controller, its die, the die's channel and the link; each is a time
-//! until which it is taken (die) or a store of time slices (channel, link), and the
-//! command's end follows from them when it is submitted: one event per read. A write ends
-//! when its data are in the buffer. They are mapped to the open stripe of the open
-//! superblock; a full stripe becomes a program of its die, which goes behind the die's
-//! reads. When the buffer has no room, writes wait for programs to end; a paced disk lets
-//! them in evenly before that. When superblocks run short, garbage collection wins back as much
-//! room as is written, with each unit or in one go for many, which stalls writes; its reads and
-//! programs take the dies' time: write amplification is what comes out of that.
+//! A read passes the controller, its die, the die's channel and the link; each is a next-free time (die) or a
+//! set of time slices (channel, link), and the command's end follows from them at submission: one event per
+//! read. A write ends when its data are in the buffer. They are mapped to the open stripe of the open
+//! superblock; a full stripe becomes a program of its die, which waits for the die's reads. When the buffer
+//! is full, writes wait for the end of programs; a paced disk admits them evenly before that. When
+//! superblocks run short, garbage collection frees as much space as is written, with each unit or in one step
+//! for many, which stalls writes; its reads and programs take the dies' time, and write amplification is the
+//! result.
 //!
-//! Single-bit (SLC) caching changes the time of a program while there is room, not where
-//! the data lie; folding into the main cells happens in the disk's quiet time and is
-//! accounted for when the next command comes. 3D XPoint is written in place: no buffer, no
-//! mapping, no garbage collection.
+//! Single-bit (SLC) caching changes the time of a program while there is space, not the place of the data;
+//! folding into the main cells happens in the disk's idle time and is accounted for at the next command. 3D
+//! XPoint is written in place: no buffer, no mapping, no garbage collection.
 //!
-//! Left out: read retries and wear, the controller's uneven pace before its queue is full, mapping tables that do not fit the controller's memory,
-//! folding while the host writes, temperature.
+//! Left out: read retries and wear, the controller's varying speed before its queue is full, mapping tables
+//! that do not fit the controller's memory, folding while the host writes, temperature.
 
 mod config;
 mod credits;
@@ -41,15 +39,14 @@ use super::{Begins, Command, Completion, Disk, DiskLimits, Op, Tag};
 use blklab_base::event_queue::EventQueue;
 use blklab_base::units::{Nanos, Sector};
 
-/// Stripes of a stream that were read ahead and are remembered.
+/// The number of remembered read-ahead stripes of a stream.
 const AHEAD: usize = 128;
 
-/// What the end of a transfer means, as it stands in the event queue: with this bit, a write's
-/// data are in the buffer, and the rest is its place in [`Ssd::arriving`]; without it,
-/// nothing is left but to end the command of this tag.
+/// The meaning of an event in the queue: with this bit, a write's data are in the buffer, and the rest is its
+/// place in [`Ssd::arriving`]; without it, the command of this tag ends.
 const ARRIVES: u32 = 1 << 31;
 
-/// A flush or a write-through waits for the programs up to its order.
+/// A flush or a write-through, which waits for the programs up to its number.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     tag: Tag,
@@ -57,7 +54,7 @@ struct Waiter {
     extra_ns: u64,
 }
 
-/// A write for which the buffer has no room yet, or whose data are on their way there.
+/// A write that waits for room in the buffer, or with data on the way there.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     tag: Tag,
@@ -66,7 +63,7 @@ struct Waiting {
     through: bool,
 }
 
-/// Units appended to a stripe whose program has not been given to its die.
+/// Units of a stripe that is not yet programmed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Open {
     first: u32,
@@ -87,12 +84,12 @@ pub struct Ssd {
     controller_busy: u64,
     writer_free: u64,
     pacing: Pacing,
-    /// Units written since room was won back last.
+    /// Units written since the last garbage collection.
     uncollected: u32,
     mapping: Mapping,
     open: [Open; 2],
     buffer_used: u64,
-    /// Those of them whose data have not arrived yet.
+    /// The part of them with data that have not arrived yet.
     on_the_way: u64,
     waiting: VecDeque<Waiting>,
     waiters: VecDeque<Waiter>,
@@ -100,15 +97,15 @@ pub struct Ssd {
     /// Data were written since the last flush.
     unflushed: bool,
     slc_units: u64,
-    /// Commands out, and since when there is none.
+    /// Commands in flight, and the time since when there is none.
     out: u32,
     quiet_since: u64,
     reads: Streams,
     writes: Streams,
     stream_reader_free: u64,
-    /// Stripes in the read buffer and when they are there, by the number of their stream.
+    /// Stripes in the read buffer with the times at which they are ready, by the number of their stream.
     ahead: Box<[[(u64, u64); AHEAD]; STREAMS]>,
-    /// Writes whose data are on their way to the buffer.
+    /// Writes with data on the way to the buffer.
     arriving: Slab<Waiting>,
     ends: EventQueue,
     pump_at: u64,
@@ -156,19 +153,19 @@ impl Ssd {
         }
     }
 
-    /// Units written and moved so far: their sum over the first is the write amplification.
+    /// Units written and moved so far: their sum divided by the first is the write amplification.
     pub fn units_written(&self) -> (u64, u64) {
         (self.mapping.host_units, self.mapping.moved_units)
     }
 
-    /// The command has nothing before it but to end at `at`.
+    /// The command ends at `at`.
     #[inline]
     fn end(&mut self, at: u64, tag: Tag) {
         debug_assert!(tag.0 & ARRIVES == 0, "tags are small numbers");
         self.ends.push(at, tag.0);
     }
 
-    /// The controller takes a command; when it has.
+    /// The controller accepts a command; returns the time at which it has.
     #[inline]
     fn command(&mut self, now: u64, tag: Tag) -> u64 {
         self.begins.note(tag, self.controller_free.max(now));
@@ -194,7 +191,8 @@ impl Ssd {
         (open.first..open.first + open.units).contains(&physical)
     }
 
-    /// When a write that waits for room, or somebody who waits for programs, is to be looked at.
+    /// The next time at which a write that waits for room, or a command that waits for programs, may
+    /// continue.
     fn schedule(&mut self) {
         self.pump_at = u64::MAX;
         if !self.waiting.is_empty() || !self.waiters.is_empty() {
@@ -203,7 +201,7 @@ impl Ssd {
         }
     }
 
-    /// Dies have ended jobs: end who waited for them, let in who waited for room.
+    /// Dies have ended jobs: ends commands that waited for them, and admits writes that waited for room.
     fn pump(&mut self, now: u64) {
         self.catch_up(now);
         if !self.waiters.is_empty() {
@@ -219,7 +217,7 @@ impl Ssd {
         self.schedule();
     }
 
-    /// End the flushes and write-throughs whose writes are all on flash.
+    /// Ends the flushes and write-throughs that have all their writes on flash.
     fn end_waiters(&mut self, now: u64) {
         let oldest = self.dies.iter().filter_map(Die::oldest).min().unwrap_or(u64::MAX);
         while let Some(waiter) = self.waiters.front().copied() {
@@ -243,7 +241,7 @@ impl Ssd {
         self.pump(now);
     }
 
-    /// Quiet time folds what is in SLC cells into the main ones, all dies at once.
+    /// In idle time, data in SLC cells are folded into the main ones, on all dies at once.
     fn fold(&mut self, now: u64) {
         let quiet = now.saturating_sub(self.quiet_since + self.config.slc_idle_ns);
         let mean = |times: &[u64]| times.iter().sum::<u64>() / times.len() as u64;

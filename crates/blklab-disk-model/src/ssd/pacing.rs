@@ -1,16 +1,16 @@
-//! Pacing: writes enter the buffer as fast as the dies empty it, so that none of them stops.
+//! Pacing: writes enter the buffer as fast as the dies empty it, so that none of them stalls.
 //!
-//! Without it a buffer fills at the host's pace and then stands still until a program ends:
-//! most writes are quick and a few wait long. Server drives promise even times: writes of an
-//! Intel S4610 that a collection holds up all take about as long (fio-plot's sweep).
+//! Without pacing, the buffer fills at the host's rate and then accepts no write until a program ends: most
+//! writes are fast and a few wait long. Server drives promise even times: on an Intel S4610, all writes
+//! during a collection take about the same time (fio-plot's sweep).
 //!
 //! The time that the dies take for a sector is measured while the buffer is in use; a write
 //! then waits for its share of it, twice as long when the buffer is three quarters full and
-//! not at all below a quarter, so that the buffer stays about half full. What has not arrived yet
-//! does not count: dies that wait for it would be measured as slower than they are, and the
-//! writes as slow as that, without end.
+//! not at all below a quarter, so that the buffer stays about half full. Data that have not arrived yet do
+//! not count: the measurement would take waiting dies for slow ones, and then slow down the writes more and
+//! more.
 
-/// Part of the buffer over which the dies' pace is measured.
+/// The part of the buffer over which the dies' rate is measured.
 const WINDOW: u64 = 8;
 
 #[derive(Debug)]
@@ -18,10 +18,10 @@ pub(super) struct Pacing {
     buffer_sectors: u64,
     /// Sectors that have arrived in the buffer.
     arrived: u64,
-    /// When the present measurement began, and what the dies had written by then.
+    /// The start of the current measurement, and the sectors that the dies had written by then.
     since: u64,
     written: u64,
-    /// What the dies took for a sector, ns times 2^16; 0: not known yet.
+    /// The dies' time for a sector, ns times 2^16; 0: not known yet.
     sector_fx: u64,
 }
 
@@ -36,8 +36,8 @@ impl Pacing {
         self.arrived += sectors;
     }
 
-    /// How long a write waits for each of its sectors, ns times 2^16, if `used` of those that have
-    /// arrived are in the buffer.
+    /// The wait of a write for each of its sectors, ns times 2^16, if `used` of the arrived sectors are in
+    /// the buffer.
     pub fn wait(&mut self, now: u64, used: u64) -> u64 {
         let written = self.arrived - used;
         let quarter = (self.buffer_sectors / 4).max(1);
@@ -63,7 +63,7 @@ impl Pacing {
 mod tests {
     use super::*;
 
-    /// The dies have written all but what is in use.
+    /// The dies have written all sectors except those in use.
     fn after(pacing: &mut Pacing, now: u64, written: u64, used: u64) -> u64 {
         pacing.arrive(written + used - pacing.arrived);
         pacing.wait(now, used) >> 16

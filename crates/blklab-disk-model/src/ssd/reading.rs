@@ -1,4 +1,4 @@
-//! Reads: from the dies over their channels and the link, ahead of a stream too.
+//! Reads: from the dies over their channels and the link, and read-ahead of streams.
 
 use super::mapping::NONE;
 use super::{AHEAD, Command, Ssd};
@@ -26,7 +26,7 @@ impl Ssd {
         self.end(done, command.tag);
     }
 
-    /// Read stripe by stripe, those ahead too, so that the next reads find them ready.
+    /// Reads stripe by stripe, including read-ahead, so that the next reads find them ready.
     fn read_stream(&mut self, at: u64, sector: u64, end: u64, stream: usize) -> u64 {
         let stripe_sectors = self.stripe_sectors();
         let (first, last) = (sector / stripe_sectors, (end - 1) / stripe_sectors);
@@ -50,11 +50,11 @@ impl Ssd {
         done
     }
 
-    /// Read sectors from the dies, and over the link if the host wants them.
+    /// Reads sectors from the dies, and transfers them over the link if the host requested them.
     fn read(&mut self, at: u64, sector: u64, end: u64, to_host: bool) -> u64 {
         let (mut sector, mut done) = (sector, at);
         while sector < end {
-            // As many units as lie side by side in one stripe are read in one step.
+            // Contiguous units of one stripe are read in one step.
             let unit = (sector >> self.config.unit_shift) as u32;
             let most = ((end - 1) >> self.config.unit_shift) as u32 - unit + 1;
             let (physical, side_by_side) = self.stretch(unit, most);
@@ -71,8 +71,8 @@ impl Ssd {
         done
     }
 
-    /// The same where data lie where they were written and dies have no jobs: stripe by
-    /// stripe, each from its die over its channel.
+    /// The same for data written in place, on dies without jobs: stripe by stripe, each from its die over its
+    /// channel.
     fn read_in_place(&mut self, at: u64, sector: u64, end: u64) -> u64 {
         let stripe_bits = self.config.unit_shift + self.config.stripe_shift;
         let (mut sector, mut done) = (sector, at);
@@ -85,15 +85,15 @@ impl Ssd {
             let channel = &mut self.channels[self.config.channel(die)];
             let ready = channel.transfer(self.now, in_register, next - sector);
             done = done.max(self.link.transfer(self.now, ready, next - sector));
-            // The next stripe lies on the next die.
+            // The next stripe is on the next die.
             die = if die + 1 == self.config.dies { 0 } else { die + 1 };
             sector = next;
         }
         done
     }
 
-    /// Where a unit lies and how many, at most `most`, lie side by side from it on. Those never
-    /// written lie, on a preconditioned disk, where one sequential fill would have put them.
+    /// The place of a unit, and the number of contiguous units from it on, at most `most`. On a
+    /// preconditioned disk, unwritten units are at their places after one sequential fill.
     #[inline]
     fn stretch(&self, unit: u32, most: u32) -> (u32, u32) {
         if self.config.direct {
@@ -105,7 +105,7 @@ impl Ssd {
         }
     }
 
-    /// Read `sectors` of one stripe; when they are in the controller.
+    /// Reads `sectors` of one stripe; returns the time at which they are in the controller.
     #[inline]
     fn read_stripe(&mut self, at: u64, physical: u32, sectors: u64) -> u64 {
         if physical == NONE {

@@ -1,12 +1,12 @@
-//! Sequential streams, told from random commands by where the latest ones ended.
+//! Detects sequential streams among random commands by the ends of recent commands.
 
-/// Streams that the controller follows at once (estimate: no maker tells).
+/// The number of streams that the controller follows at once (estimate: no maker publishes it).
 pub(super) const STREAMS: usize = 8;
 
-/// Where each followed stream goes on.
+/// The next sector of each followed stream.
 #[derive(Debug)]
 pub(super) struct Streams {
-    /// The place and the stream's number, the latest first.
+    /// The next sector and the stream's number, the latest first.
     next: [(u64, usize); STREAMS],
 }
 
@@ -15,8 +15,8 @@ impl Streams {
         Streams { next: std::array::from_fn(|number| (u64::MAX, number)) }
     }
 
-    /// The number of the stream, below [`STREAMS`], that a command of these sectors goes on with. If
-    /// there is none, the stream that has been still for longest is forgotten for it.
+    /// The number of the stream, below [`STREAMS`], that a command of these sectors continues. If there is
+    /// none, it replaces the stream that has been idle for longest.
     #[inline]
     pub fn follows(&mut self, sector: u64, end: u64) -> Option<usize> {
         let found = self.next.iter().position(|(next, _)| *next == sector);

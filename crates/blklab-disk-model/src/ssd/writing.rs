@@ -1,4 +1,4 @@
-//! Writes: into the buffer, mapped to stripes, programmed; garbage collection behind them.
+//! Writes: into the buffer, mapped to stripes, programmed; and garbage collection.
 
 use super::die::Job;
 use super::mapping::{NONE, Step, Stream};
@@ -29,11 +29,11 @@ impl Ssd {
         }
         self.catch_up(now);
         let used = self.buffer_used + self.buffer_need(sector, sectors);
-        // A write larger than the buffer goes alone.
+        // A write larger than the buffer enters it alone.
         used <= self.config.buffer_sectors || self.buffer_used < self.stripe_sectors()
     }
 
-    /// How long the dies' pace keeps a write of so many sectors, which has its room in the buffer.
+    /// The delay by pacing of a write of this many sectors, which has its room in the buffer.
     fn pace(&mut self, now: u64, sectors: u64) -> u64 {
         self.catch_up(now);
         (self.pacing.wait(now, self.buffer_used - self.on_the_way) * sectors) >> 16
@@ -45,7 +45,7 @@ impl Ssd {
         }
     }
 
-    /// Let a write into the buffer.
+    /// Admits a write into the buffer.
     pub(super) fn take_in(&mut self, now: u64, write: Waiting) {
         let need = self.buffer_need(write.sector, write.sectors);
         self.buffer_used += need;
@@ -63,7 +63,7 @@ impl Ssd {
         self.ends.push(there + self.config.write_latency_ns, key | ARRIVES);
     }
 
-    /// Written in place: over the link, the channel and into the die.
+    /// Writes in place: over the link and the channel into the die.
     fn write_in_place(&mut self, now: u64, command: &Command) {
         let understood = self.command(now, command.tag) + self.config.write_latency_ns;
         let (mut sector, end) = (command.sector.0, command.sector.0 + u64::from(command.sectors));
@@ -82,7 +82,7 @@ impl Ssd {
         self.end(done, command.tag);
     }
 
-    /// A write's data are in the buffer: map them and fill stripes with them.
+    /// A write's data are in the buffer: maps them and fills stripes with them.
     pub(super) fn store(&mut self, now: u64, sector: u64, sectors: u32) {
         let units = self.units_of(sector, sectors);
         let end = sector + u64::from(sectors);
@@ -98,7 +98,7 @@ impl Ssd {
                         self.config.of_page(&self.config.read_ns, old);
                 }
             }
-            // Each unit wins one back if it must, so then they go one by one.
+            // If each unit must free one first, they are appended one by one.
             let one = part || self.mapping.is_short() || self.mapping.next(Stream::Host).is_none();
             let units = self.append(now, Stream::Host, unit, if one { 1 } else { whole });
             unit += units;
@@ -107,8 +107,7 @@ impl Ssd {
         self.unflushed = true;
     }
 
-    /// Append a unit and those behind it, at most `most`: how many there was room for in the
-    /// stripe.
+    /// Appends a unit and those after it, at most `most`; returns the number that fits into the stripe.
     fn append(&mut self, now: u64, stream: Stream, unit: u32, most: u32) -> u32 {
         let stripe = self.config.stripe_units;
         let (physical, units) = loop {
@@ -129,7 +128,7 @@ impl Ssd {
         units
     }
 
-    /// Give the open units of a stripe to their die.
+    /// Sends the open units of a stripe to their die.
     fn program(&mut self, now: u64, stream: Stream) {
         let open = std::mem::take(&mut self.open[stream as usize]);
         if open.units == 0 {
@@ -163,7 +162,7 @@ impl Ssd {
         });
     }
 
-    /// Garbage collection for units that the host has written: with each, or for many in one go.
+    /// Garbage collection for units that the host has written: with each, or for many in one step.
     fn collect(&mut self, now: u64, units: u32) {
         if !self.mapping.is_short() {
             return;
@@ -174,7 +173,7 @@ impl Ssd {
         }
     }
 
-    /// Garbage collection for one unit of the host's.
+    /// Garbage collection for one host unit.
     fn win_back(&mut self, now: u64) {
         if !self.mapping.is_short() {
             return;
@@ -183,7 +182,7 @@ impl Ssd {
             match self.mapping.collect() {
                 Step::Passed => return,
                 Step::Move { unit, from } => {
-                    // Read on the victim's die; the program waits for it.
+                    // A read on the victim's die; the program waits for it.
                     self.open[Stream::Collector as usize].reads_ns +=
                         self.config.of_page(&self.config.read_ns, from);
                     self.append(now, Stream::Collector, unit, 1);
@@ -203,7 +202,7 @@ impl Ssd {
         }
     }
 
-    /// Program what is in the open stripe, leaving the rest of its page empty.
+    /// Programs the open stripe, and leaves the rest of its page empty.
     pub(super) fn close_page(&mut self, now: u64) {
         if self.open[Stream::Host as usize].units > 0 {
             self.mapping.pad(Stream::Host, self.config.page_units);

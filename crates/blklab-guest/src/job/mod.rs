@@ -18,7 +18,7 @@ use blklab_core::result::{DiskCounters, RunResult};
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{self, Plan};
 use blklab_core::workload::spec::JobFile;
-use blklab_disk::queue::Report;
+use blklab_disk::Report;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

@@ -33,11 +33,17 @@ pub fn make(device: &Path, plan: &Plan, capacity: Sector) -> Result<Vec<String>,
             FileKind::Regular => {
                 number += 1;
                 add(&device, number, placed)?;
-                paths.push(format!("{device}p{number}"));
+                paths.push(name(&device, number));
             }
         }
     }
     Ok(paths)
+}
+
+/// A partition's path: a number comes after a `p` (`disk_name()`).
+fn name(device: &str, number: u32) -> String {
+    let separator = if device.ends_with(|last: char| last.is_ascii_digit()) { "p" } else { "" };
+    format!("{device}{separator}{number}")
 }
 
 fn add(device: &str, number: u32, file: &PlacedFile) -> Result<(), String> {
@@ -54,4 +60,16 @@ fn add(device: &str, number: u32, file: &PlacedFile) -> Result<(), String> {
     let text = String::from_utf8_lossy(&output.stderr);
     let text = text.trim();
     Err(format!("partition {number} of {sectors} sectors at sector {start} of {device}: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name;
+
+    #[test]
+    fn a_partition_is_called_as_the_kernel_calls_it() {
+        assert_eq!(name("/dev/ublkb0", 1), "/dev/ublkb0p1");
+        assert_eq!(name("/dev/nvme0n1", 12), "/dev/nvme0n1p12");
+        assert_eq!(name("/dev/sda", 3), "/dev/sda3");
+    }
 }

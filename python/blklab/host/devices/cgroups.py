@@ -1,8 +1,8 @@
-"""What control groups say about a disk: I/O cost, weights, latency targets and limits.
+"""The settings of control groups for a disk: I/O cost, weights, latency targets and limits.
 
-Of version 2, ``io.cost.*`` of the root and each group's ``io.weight``, ``io.bfq.weight``,
-``io.latency`` and ``io.max``; of version 1 the like of ``blkio``. A group is only listed where it
-says something other than the default.
+For version 2, ``io.cost.*`` of the root and each group's ``io.weight``, ``io.bfq.weight``,
+``io.latency`` and ``io.max``; for version 1 the corresponding files of ``blkio``. A group is listed
+only if it changes a default.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _GROUPS_MAX = 10_000
 
 @dataclass(frozen=True)
 class Setting:
-    """A line of a group's file that holds for a device, or for all."""
+    """A line of a group's file that applies to one device, or to all."""
 
     cgroup: str
     """``/`` for the root."""
@@ -48,7 +48,7 @@ class Setting:
 
 
 def settings(mounts: list[Mount], roots: Roots) -> list[Setting]:
-    """Every line that says something about any block device."""
+    """Every line that sets something for any block device."""
     found: list[Setting] = []
     for mount in mounts:
         if mount.type == "cgroup2" or (mount.type == "cgroup" and "blkio" in mount.point):
@@ -57,7 +57,7 @@ def settings(mounts: list[Mount], roots: Roots) -> list[Setting]:
 
 
 def of_device(number: str, every: list[Setting]) -> list[Setting]:
-    """Those about one device, or about all of them."""
+    """The lines for one device, or for all devices."""
     return [setting for setting in every if setting.number in (number, "default")]
 
 

@@ -18,12 +18,12 @@ from blklab.host.devices.queue import MissingError, Queue, QueueError, Scheduler
 from blklab.host.roots import HERE, Roots
 
 _SECTOR_BYTES = 512
-"""Of ``size`` in sysfs, whatever the disk's own blocks are."""
+"""The unit of ``size`` in sysfs, whatever the disk's own block size is."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """A disk, a partition, or what is made of them."""
+    """A disk, a partition, or a device on top of them."""
 
     name: str
     kind: str
@@ -40,7 +40,7 @@ class Device:
     """Commands that the device takes at a time, per hardware queue where it has several."""
     hardware_queues: int
     schedulers: Schedulers | None
-    """None for partitions, and where there is no choice at all."""
+    """None for partitions, and for devices without a choice of schedulers."""
     loadable: dict[str, str]
     """Schedulers that would have to be loaded, and their modules."""
     tunables: dict[str, str]
@@ -62,7 +62,7 @@ class Device:
         return f"/dev/{self.name.replace('!', '/')}"
 
     def to_json(self) -> dict[str, Any]:
-        """For a machine; the queue's settings by their names in sysfs."""
+        """As plain data; the queue's settings by their names in sysfs."""
         return {"node": self.node} | asdict(self)
 
 
@@ -79,7 +79,7 @@ class Surroundings:
 
     @classmethod
     def read(cls, roots: Roots = HERE) -> Surroundings:
-        """Of the machine at `roots`."""
+        """The state of the machine at `roots`."""
         every = mounts.mounts(roots)
         return cls(
             roots,
@@ -164,7 +164,7 @@ def _schedulers(whole: Queue | None) -> Schedulers | None:
 
 def _loadable(whole: Queue | None, every: dict[str, str]) -> dict[str, str]:
     found = _schedulers(whole)
-    # A disk whose only choice is none has no queue that a scheduler could sit in.
+    # A disk that offers only none has no queue for a scheduler.
     if found is None or found.available == ("none",):
         return {}
     return {name: module for name, module in every.items() if name not in found.available}

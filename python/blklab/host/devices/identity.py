@@ -1,7 +1,7 @@
 """A disk's identity as it reports it, and its transport.
 
-A disk behind SATA tells its whole name in ATA's own words in SCSI's page 89h; the SCSI names
-beside it are cut off at 16 signs, the firmware at 4 (SAT-3, 12.4.2; ATA8-ACS, 7.16).
+SCSI's page 89h holds a SATA disk's full name as ATA reports it; the SCSI names beside it are cut
+off at 16 characters, the firmware at 4 (SAT-3, 12.4.2; ATA8-ACS, 7.16).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Identity:
     serial: str
     wwid: str
     transport: str
-    """``sata``, ``nvme``, ``sas``, ``usb``, ``virtio`` ...; empty for what is made in memory."""
+    """``sata``, ``nvme``, ``sas``, ``usb``, ``virtio`` ...; empty for a device in memory."""
     driver: str
 
 
 def identity(disk: Path) -> Identity:
-    """Of the whole disk with this directory in sysfs."""
+    """The identity of the whole disk with this directory in sysfs."""
     disk = disk.resolve()
     device = disk / "device"
     model, firmware = _of_ata(device) or ("", "")
@@ -91,7 +91,7 @@ def _transport(disk: Path) -> str:
 
 
 def _of_ata(device: Path) -> tuple[str, str] | None:
-    """Model and firmware of IDENTIFY DEVICE, whose words hold their two signs swapped."""
+    """Model and firmware of IDENTIFY DEVICE; its words hold their two characters swapped."""
     try:
         page = (device / "vpd_pg89").read_bytes()
     except OSError:

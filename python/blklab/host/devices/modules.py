@@ -1,8 +1,8 @@
 """Schedulers that this kernel does not list but could load.
 
 The kernel asks modprobe for ``NAME-iosched``, which is a module's file name (kyber) or an alias
-(bfq, mq-deadline). Its configuration says what it was built with, where its modules are not at
-hand.
+(bfq, mq-deadline). Where its modules are not installed, the kernel's configuration shows what it
+was built with.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _CONFIG_BYTES_MAX = 4 << 20
 
 
 def release(roots: Roots) -> str:
-    """The running kernel's, as ``uname -r`` prints it."""
+    """The running kernel's release, as ``uname -r`` prints it."""
     return reading.value(roots.proc / "sys/kernel/osrelease")
 
 
 def loadable(roots: Roots) -> dict[str, str]:
-    """Each scheduler that is a module of the running kernel, and the module's name."""
+    """Each scheduler that is a module of the running kernel, with the module's name."""
     found: dict[str, str] = {}
     for directory in _directories(roots):
         for line in reading.lines(directory / "modules.dep"):
@@ -50,8 +50,8 @@ def loadable(roots: Roots) -> dict[str, str]:
 
 
 def configured(roots: Roots) -> dict[str, str]:
-    """For each scheduler of Linux, ``y``, ``m`` or ``n``; nothing if the configuration is not to
-    be found."""
+    """For each scheduler of Linux, ``y``, ``m`` or ``n``; empty if the configuration is not
+    found."""
     text = _configuration(roots)
     if not text:
         return {}
@@ -60,8 +60,8 @@ def configured(roots: Roots) -> dict[str, str]:
 
 
 def blocked(modules: Iterable[str], roots: Roots) -> dict[str, str]:
-    """Modules that modprobe may not load by their alias, with the line that says
-    so as ``file:line``."""
+    """Modules that modprobe may not load by their alias, with the line that forbids it as
+    ``file:line``."""
     wanted = {name.replace("-", "_"): name for name in modules}
     found: dict[str, str] = {}
     for directory in (roots.etc, roots.run, roots.usr / "lib", roots.lib):

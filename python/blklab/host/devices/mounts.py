@@ -15,7 +15,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 # Anonymous device numbers, of file systems that span several devices: btrfs.
 _ANONYMOUS = "0:"
 _UDEVS = {"TYPE": "ID_FS_TYPE", "LABEL": "ID_FS_LABEL", "UUID": "ID_FS_UUID"}
-"""What blkid finds, as udev's database calls it."""
+"""The file system that blkid finds, with the names of udev's database."""
 
 
 @dataclass(frozen=True)
@@ -25,20 +25,20 @@ class Mount:
     number: str
     """``major:minor``."""
     root: str
-    """Which directory of the file system is mounted."""
+    """The directory of the file system that is mounted."""
     point: str
     type: str
     source: str
     options: str
     members: tuple[str, ...] = ()
-    """The devices of its pool, if it lies in one (ZFS)."""
+    """The devices of its pool, if it belongs to one (ZFS)."""
     id: str = ""
-    """Of the mount, as the kernel counts them."""
+    """The mount's number in the kernel."""
 
 
 @dataclass(frozen=True)
 class Filesystem:
-    """As udev's database has it, or else as it is mounted, or else as it calls itself."""
+    """From udev's database, else as it is mounted, else as the file system names itself."""
 
     type: str
     label: str = ""
@@ -63,7 +63,7 @@ def mounts(roots: Roots) -> list[Mount]:
 
 
 def _pools(roots: Roots) -> dict[str, tuple[str, ...]]:
-    """The devices of each ZFS pool, which names them nowhere below ``/sys`` or ``/proc``."""
+    """The devices of each ZFS pool; ``/sys`` and ``/proc`` do not show them."""
     members: dict[str, list[str]] = {}
     for name in reading.names(roots.sys / "class/block"):
         held = held_by(name, [], roots)
@@ -73,7 +73,7 @@ def _pools(roots: Roots) -> dict[str, tuple[str, ...]]:
 
 
 def of_device(name: str, number: str, every: list[Mount], roots: Roots) -> list[Mount]:
-    """Those of one device, by its number or as one of a btrfs's devices."""
+    """The mounts of one device, by its number or as one of a btrfs's devices."""
     return [
         mount
         for mount in every
@@ -83,7 +83,7 @@ def of_device(name: str, number: str, every: list[Mount], roots: Roots) -> list[
 
 
 def sources(mount: Mount, roots: Roots) -> list[str]:
-    """The names of the block devices that a mounted file system lies on."""
+    """The names of the block devices below a mounted file system."""
     if not mount.number.startswith(_ANONYMOUS):
         numbers = roots.sys / "dev/block"
         there = mount.number in reading.names(numbers)
@@ -99,7 +99,7 @@ def sources(mount: Mount, roots: Roots) -> list[str]:
 
 
 def holding(path: str, every: list[Mount]) -> Mount | None:
-    """The mount that a file's path is in: the longest mount point, the latest of equals."""
+    """The mount that contains a path: the longest mount point, the latest of equals."""
     inside = [mount for mount in every if Path(path).is_relative_to(mount.point)]
     return max(reversed(inside), key=lambda mount: len(mount.point), default=None)
 
@@ -116,10 +116,10 @@ def swaps(roots: Roots) -> set[str]:
 
 
 def held_by(name: str, mounted: list[Mount], roots: Roots) -> Filesystem | None:
-    """What the device holds; None if nothing is known of any.
+    """The contents of the device; None if none are known. udev probes each device when it appears.
 
-    udev looks at each device when it comes. Where it has not (a container, a small system),
-    the device itself is read, if that is allowed.
+    If it has not (in a container, on a small system), blklab reads the device itself, if that is
+    allowed.
     """
     stored = node.device(roots.sys / "class/block" / name, roots).database
     if stored is None:

@@ -1,4 +1,4 @@
-"""The contents of a device by its first and last blocks, where udev has not probed it."""
+"""The contents of a device, found from its first and last blocks, if udev has not probed it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def found(program: str) -> str | None:
 
 
 def blkid(node: Path) -> dict[str, str]:
-    """What ``blkid --probe`` finds on it, by its names: ``TYPE``, ``LABEL``, ``UUID``.
+    """The result of ``blkid --probe``, by its names:
 
-    Empty if it finds nothing or several things, if this user may not read the device,
-    and where there is no blkid.
+    ``TYPE``, ``LABEL``, ``UUID``. Empty if blkid finds nothing or several things, if this user may
+    not read the device, or if blkid is missing.
     """
     program = found("blkid")
     if program is None or node.name.startswith(_NOT_ASKED) or not os.access(node, os.R_OK):

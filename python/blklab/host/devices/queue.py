@@ -1,17 +1,17 @@
-"""One disk's queue in sysfs: read what it is set to, set one thing and read it back.
+"""One disk's queue in sysfs: read its settings, change one and read it back.
 
 An *attribute* is a file below ``/sys/block/DISK/queue``, by its name there: ``scheduler``,
-``nr_requests``, ``iosched/fifo_batch``. Values are the kernel's own words, without the line end;
-of ``scheduler``, which lists all there are, the value is the one in use.
+``nr_requests``, ``iosched/fifo_batch``. Values are the kernel's own text, without the line end; the
+value of ``scheduler``, which lists all schedulers, is the one in use.
 
 The kernel's side, as of Linux 6.18 (``block/blk-sysfs.c``, ``block/elevator.c`` and the
-schedulers): another scheduler comes with its own defaults, with ``nr_requests`` and, for bfq,
-``wbt_lat_usec`` changed; another ``nr_requests`` resets mq-deadline's ``async_depth``; bfq's
-``strict_guarantees`` raises ``slice_idle``; what changes the queue's limits (``max_sectors_kb``,
+schedulers): a new scheduler starts with its defaults and changes ``nr_requests`` and, for bfq,
+``wbt_lat_usec``; a new ``nr_requests`` resets mq-deadline's ``async_depth``; bfq's
+``strict_guarantees`` raises ``slice_idle``; a change of the queue's limits (``max_sectors_kb``,
 ``rotational``, ``iostats``, ``add_random``) raises ``read_ahead_kb`` to its default at least
-(``blk_apply_bdi_limits``), which `Queue.write` takes back. `in_order` is the order in which nothing
-that was set is undone by what is set later. Many numbers out of range are clipped without a word,
-so what was written is always read back.
+(``blk_apply_bdi_limits``), which `Queue.write` reverts. `in_order` is the order in which no later
+setting undoes an earlier one. The kernel clips many numbers without an error, so each written value
+is read back.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ SETTABLE = (
     "iostats",
     "rotational",
 )
-"""Attributes beside the scheduler and its tunables that an administrator sets; those that a kernel
-or a disk does not have are left out where they are listed."""
+"""Attributes that an administrator sets besides the scheduler and its tunables. Lists leave out
+those that the kernel or the disk does not have."""
 
 WITH_SCHEDULER = ("nr_requests", "async_depth", "wbt_lat_usec")
-"""Those of them that another scheduler resets, beside its own tunables."""
+"""The attributes that a change of scheduler resets, besides its own tunables."""
 
 _FIRST = (SCHEDULER, "nr_requests", f"{IOSCHED}strict_guarantees")
 _READ_AHEAD = "read_ahead_kb"
@@ -61,7 +61,7 @@ _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class QueueError(RunError):
-    """Something about one attribute of one disk; the message is one line."""
+    """An error about one attribute of one disk; the message is one line."""
 
     def __init__(self, disk: str, attribute: str, message: str) -> None:
         super().__init__(f"{shown(disk)}: {shown(attribute)}: {message}")
@@ -74,7 +74,7 @@ class MissingError(QueueError):
 
 
 class DeniedError(QueueError):
-    """No permission for this user, or for any; the message says what to type."""
+    """No permission for this user, or for any user; the message contains the command to type."""
 
 
 class RefusedError(QueueError):
@@ -99,12 +99,12 @@ class GoneError(QueueError):
 
 @dataclass(frozen=True)
 class Schedulers:
-    """What ``queue/scheduler`` says."""
+    """The contents of ``queue/scheduler``."""
 
     active: str
-    """``none`` too; empty if the kernel marks none of them."""
+    """May be ``none``; empty if the kernel marks no scheduler as active."""
     available: tuple[str, ...]
-    """Built in or loaded; a module that is not loaded yet is not among them."""
+    """Built in or loaded; without modules that are not loaded yet."""
 
 
 @dataclass(frozen=True)
@@ -116,20 +116,20 @@ class Queue:
     disk: Path
     """The disk's directory in sysfs."""
     sequence: str
-    """Its ``diskseq``, which no two disks share between two boots; empty where the kernel
-    (before 5.15) has none."""
+    """Its ``diskseq``, unique among all disks of one boot; empty on kernels before 5.15."""
 
     @classmethod
     def of_disk(cls, name: str, roots: Roots = HERE) -> Queue:
-        """The queue of a disk that was listed: if it is gone since, each question says so."""
+        """The queue of a disk that was listed; if the disk is gone since, each method raises
+        GoneError."""
         disk = roots.sys / "block" / name
         return cls(name, disk, reading.value(disk / "diskseq"))
 
     def schedulers(self) -> Schedulers:
-        """Which scheduler is active, and which could be at once."""
+        """The active scheduler, and those that could be active at once."""
         words = self._text(SCHEDULER).split()
         marked = [word[1:-1] for word in words if word.startswith("[") and word.endswith("]")]
-        # Where there is no choice at all, the kernel sets no brackets.
+        # Without a choice, the kernel prints no brackets.
         active = marked[0] if marked else words[0] if len(words) == 1 else ""
         return Schedulers(active, tuple(word.strip("[]") for word in words))
 
@@ -138,7 +138,7 @@ class Queue:
         return self.schedulers().active if attribute == SCHEDULER else self._text(attribute)
 
     def tunables(self) -> dict[str, str]:
-        """Every tunable of the active scheduler by its name, sorted; none has none."""
+        """Every tunable of the active scheduler by its name, sorted; empty for none."""
         return self._values(IOSCHED)
 
     def attributes(self) -> dict[str, str]:
@@ -149,8 +149,8 @@ class Queue:
         return values
 
     def settings(self) -> dict[str, str]:
-        """The scheduler, its tunables and `SETTABLE`, so far as they are there: what `write_all`
-        needs to bring all of it back, in its order."""
+        """The scheduler, its tunables and the existing attributes of `SETTABLE`: all that
+        `write_all` needs to restore them, in its order."""
         values = {name: value for name, value in self.attributes().items() if name in SETTABLE}
         with contextlib.suppress(MissingError):
             values[SCHEDULER] = self.read(SCHEDULER)
@@ -158,9 +158,9 @@ class Queue:
         return {name: values[name] for name in in_order(values)}
 
     def write(self, attribute: str, value: str) -> None:
-        """Set it, and make sure that it reads back so.
+        """Set it, and check that it reads back the same.
 
-        A QueueError of the right kind if it does not; what was set is then left as it is.
+        A QueueError of the right kind if it does not; the new value then stays.
         """
         if not value.strip() or not value.isprintable():
             raise InputError(f"{attribute}: expected a value in one line, found '{shown(value)}'")
@@ -177,9 +177,10 @@ class Queue:
             raise DifferentError(self.name, attribute, value, found)
 
     def write_all(self, settings: Mapping[str, str]) -> list[str]:
-        """Set all of them, in the order of `in_order`; what already reads so is not written.
+        """Set all of them, in the order of `in_order`; attributes that already have the value are
+        not written.
 
-        The attributes that were written, in order. Ends with the first QueueError.
+        Returns the written attributes, in order. Ends with the first QueueError.
         """
         written = []
         for attribute in in_order(settings):
@@ -189,7 +190,7 @@ class Queue:
         return written
 
     def is_there(self) -> bool:
-        """Whether the name still stands for this very disk."""
+        """Whether the name still belongs to this disk."""
         return self.disk.is_dir() and reading.value(self.disk / "diskseq") == self.sequence
 
     def _set(self, attribute: str, value: str) -> None:
@@ -221,7 +222,7 @@ class Queue:
         for name in reading.names(self._path(below)):
             if self._path(below + name).is_dir():
                 continue
-            # Some exist and cannot be read: wbt_lat_usec where write-back throttling is off.
+            # Some exist and cannot be read: wbt_lat_usec if writeback throttling is off.
             with contextlib.suppress(MissingError, DeniedError):
                 values[name] = self._text(below + name)
         return values
@@ -231,7 +232,7 @@ class Queue:
         if error.errno in _GONE:
             return GoneError(self.name, attribute)
         if error.errno in _DENIED:
-            return DeniedError(self.name, attribute, f"not to be read: {error.strerror}")
+            return DeniedError(self.name, attribute, f"cannot be read: {error.strerror}")
         return MissingError(self.name, attribute, self._missing_text(attribute))
 
     def _write_error(self, attribute: str, value: str, error: OSError) -> QueueError:
@@ -242,7 +243,7 @@ class Queue:
             return MissingError(self.name, attribute, self._missing_text(attribute))
         if error.errno in _DENIED:
             return DeniedError(self.name, attribute, self._denied_text(attribute, value, error))
-        refused = f"the kernel does not take {shown(value)}: {error.strerror}"
+        refused = f"the kernel refuses {shown(value)}: {error.strerror}"
         if attribute == SCHEDULER:
             refused += f"; it has {', '.join(self.schedulers().available)}"
         return RefusedError(self.name, attribute, refused)
@@ -268,13 +269,13 @@ class Queue:
             return f"{shown(str(path))} is in a file system mounted read-only, as in a container"
         if not path.stat().st_mode & 0o222:
             return "the kernel does not allow changes"
-        # /sys/block/... for short: the command is to be typed.
+        # /sys/block/... is short: the user types the command.
         command = f"echo {shlex.quote(value)} > {shlex.quote(str(path))}"
         return f"not permitted; type: sudo sh -c {shlex.quote(command)}"
 
 
 def in_order(attributes: Iterable[str]) -> list[str]:
-    """The order in which they can be set without one undoing another."""
+    """The order of setting in which no attribute undoes another."""
 
     def place(attribute: str) -> tuple[int, bool, bool, str]:
         first = _FIRST.index(attribute) if attribute in _FIRST else len(_FIRST)
@@ -285,23 +286,23 @@ def in_order(attributes: Iterable[str]) -> list[str]:
 
 
 def is_setting(attribute: str) -> bool:
-    """Whether it is the name of one that `Queue.settings` may have: read from a file, it leads
-    nowhere else."""
+    """Whether `Queue.settings` may have an attribute of this name. A name from a file is checked,
+    because it could lead to another place."""
     if attribute.startswith(IOSCHED):
         return bool(_WORD.fullmatch(attribute.removeprefix(IOSCHED)))
     return attribute == SCHEDULER or attribute in SETTABLE
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two values are the same to the kernel: ``08`` and ``8`` are."""
+    """Whether the kernel takes two values as equal, such as ``08`` and ``8``."""
     if _NUMBER.fullmatch(one.strip()) and _NUMBER.fullmatch(other.strip()):
         return int(one) == int(other)
     return one.split() == other.split()
 
 
 def find(what: str, roots: Roots = HERE) -> Queue:
-    """The queue of the disk called ``/dev/sda``, ``sda`` or ``/dev/disk/by-id/...``, and of the
-    disk that a partition is on. InputError if there is no such block device."""
+    """The queue of the disk called ``/dev/sda``, ``sda`` or ``/dev/disk/by-id/...``; for a
+    partition, the queue of its disk. InputError if there is no such block device."""
     return named(disk_of(device_name(what, roots), roots), roots)
 
 
@@ -318,7 +319,7 @@ def disks(roots: Roots = HERE) -> list[str]:
 
 
 def device_name(what: str, roots: Roots = HERE) -> str:
-    """The kernel's name of a disk or partition: of a path by the node it leads to.
+    """The kernel's name of a disk or partition; a path is followed to its device node.
 
     InputError if there is no such block device.
     """
@@ -335,7 +336,7 @@ def device_name(what: str, roots: Roots = HERE) -> str:
         name = _name_of_node(path, roots)
         exists = path.exists()
     except (OSError, RuntimeError, ValueError) as error:
-        # Not to be looked at, a loop of links, or a name with a NUL in it.
+        # No permission, a loop of links, or a name with a NUL in it.
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{shown(what)}: {shown(str(reason))}") from error
     if name in known:
@@ -356,7 +357,7 @@ def disk_of(name: str, roots: Roots = HERE) -> str:
 
 def _name_of_node(path: Path, roots: Roots) -> str:
     if path.is_block_device():
-        # Nodes may have any name; their numbers say what they are.
+        # Nodes may have any name; their numbers identify the device.
         number = path.stat().st_rdev
         link = roots.sys / f"dev/block/{os.major(number)}:{os.minor(number)}"
         if link.exists():

@@ -1,4 +1,4 @@
-"""What a device is made of: partition, device mapper, md, loop, down to the disks."""
+"""The layers below a device: partition, device mapper, md, loop, down to the disks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def kind(name: str, roots: Roots) -> str:
 
 
 def below(name: str, every: list[Mount], roots: Roots) -> list[str]:
-    """The devices that it directly lies on; none for a disk."""
+    """The devices directly below it; none for a disk."""
     directory = roots.sys / "class/block" / name
     if (directory / "partition").exists():
         return [directory.resolve().parent.name]
@@ -79,7 +79,7 @@ def disks_below(name: str, every: list[Mount], roots: Roots) -> list[str]:
 
 
 def backing_file(name: str, roots: Roots) -> str:
-    """The file under a loop device; empty if it has none or is none."""
+    """The file below a loop device; empty for other devices and without a file."""
     text = reading.value(roots.sys / "class/block" / name / "loop/backing_file")
     return text.removesuffix(_DELETED)
 

@@ -1,5 +1,5 @@
-"""udev's rules: which files there are, what stands in them, what they do to one disk.
+"""udev's rules: the files, their contents, and their effect on one disk.
 
-Behaviour after systemd 252's ``udev-rules.c`` and udev(7). Rules are read and judged, never
-run: what depends on a program's answer is said to be unknown, with the file and line.
+Follows systemd 252's ``udev-rules.c`` and udev(7). Rules are read and judged, never run: a result
+that depends on a program's answer is reported as unknown, with the file and line.
 """

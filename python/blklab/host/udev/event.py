@@ -1,9 +1,9 @@
-"""One event of one device, rule by rule: does a line apply, and what is known by then?
+"""One event of one device, rule by rule: does a line apply, and which properties are known there?
 
-Answers are yes, no, or None where only a running udev could tell: the line asks a program, or
-tests what such a program would have found out. Properties are known in the order of the rules:
-before the first line that imports any, those of udev's database do not exist, which is why a
-rule that tests ``ENV{ID_SERIAL}`` too early never applies.
+Answers are yes, no, or None if only a running udev knows: the line runs a program, or tests a
+property that such a program would have set. Properties become known in the order of the rules:
+before the first line that imports them, the properties of udev's database do not exist, so a rule
+that tests ``ENV{ID_SERIAL}`` too early never applies.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ _MACHINES = {"x86_64": "x86-64", "aarch64": "arm64", "i686": "x86"}
 
 @dataclass
 class Event:
-    """A device, an action, and what the rules so far have made known."""
+    """A device, an action, and the properties known from the rules so far."""
 
     device: Device
     action: str
     properties: dict[str, str] = field(default_factory=dict)
-    """Known for certain: the kernel's, and those that lines which apply have set."""
+    """Certain properties: those from the kernel, and those set by lines that apply."""
     uncertain: set[str] = field(default_factory=set)
     """Set by a line that only may apply."""
     imported: bool = False
-    """Whether some line so far may have brought in properties of its own choice."""
+    """Whether a line so far may have imported unknown properties."""
     written: set[str] = field(default_factory=set)
-    """Attributes that rules have set: what is in sysfs now is no longer what was there then."""
+    """Attributes that rules have set: sysfs no longer shows the values from before."""
 
     def __post_init__(self) -> None:
         self.properties = self.device.properties | {"ACTION": self.action} | self.properties
 
     def property(self, name: str) -> str | None:
-        """Its value by now; empty if it has none, None if that is not known."""
+        """Its value at this line; empty if it has none, None if that is not known."""
         if name in self.uncertain:
             return None
         if name in self.properties:
@@ -78,7 +78,7 @@ class Event:
         return stored.get(name, "")
 
     def applies(self, line: Line) -> tuple[bool | None, str]:
-        """Whether all matches of a line hold; if not known, the key that it hangs on."""
+        """Whether all matches of a line hold; if not known, the key that decides it."""
         doubt = ""
         for token in line.tokens:
             if not token.is_match or token.key in _PARENT_KEYS:
@@ -98,7 +98,7 @@ class Event:
         return (None, doubt) if doubt else (True, "")
 
     def follow(self, line: Line, applies: bool) -> None:
-        """Take up what a line that applies, or may apply, makes known."""
+        """Add the properties of a line that applies or may apply."""
         for token in line.tokens:
             if token.key == "IMPORT":
                 self.imported = True
@@ -156,7 +156,7 @@ class Event:
             self.uncertain.discard(token.name)
 
     def _holds(self, token: Token) -> bool | None:
-        """A match that is not about parents."""
+        """A match on the device itself, not on its parents."""
         node = self.device.node
         match token.key:
             case "ACTION":
@@ -195,7 +195,7 @@ class Event:
             return None
         value = self.device.node.attribute(name)
         if value is None:
-            # udev lets no line apply that asks for what is not there, not even with !=.
+            # A line that tests a missing attribute never applies in udev, not even with !=.
             return False
         if name == _SCHEDULER:
             return _agreed(_compared(token, text) for text in _each_active(value))
@@ -214,14 +214,14 @@ class Event:
             path = self.device.node.path / path
         if "queue/iosched" in text:
             return None
-        # Of patterns, udev knows here only a whole part of the path.
+        # Here udev allows only a whole part of the path as a pattern.
         first, star, last = str(path).partition("/*/")
         paths = [Path(first, name, last) for name in reading.names(Path(first))] if star else [path]
         there = any(map(reading.exists, paths))
         return there != (token.operator == "!=")
 
     def _all_of(self, node: Node, tokens: Iterable[Token]) -> bool | None:
-        """Matches about parents must hold for one and the same of them."""
+        """All matches on parents must hold for one and the same parent."""
         answers: list[bool | None] = []
         for token in tokens:
             match token.key:
@@ -252,8 +252,8 @@ def _compared_subsystem(token: Token, value: str) -> bool:
 
 
 def _each_active(text: str) -> list[str]:
-    """What ``queue/scheduler`` would say with each of its schedulers active: it is not known
-    which was when the rule was asked."""
+    """The text of ``queue/scheduler`` with each of its schedulers active: it is not known which one
+    was active when udev evaluated the rule."""
     every = [word.strip("[]") for word in text.split()]
     return [" ".join(f"[{one}]" if one == active else one for one in every) for active in every]
 

@@ -1,4 +1,4 @@
-"""What udev's rules do to one disk's queue, and which line does it."""
+"""What udev's rules set in one disk's queue, with file and line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blklab.host.udev.event import Event
 from blklab.host.udev.parse import Line, Token, ordered, parse
 
 ACTIONS = ("add", "change")
-"""The events that set a disk: when it appears, and when its content changes or somebody says
+"""The events at which rules set a disk: when it appears, and when its content changes or after
 ``udevadm trigger``."""
 
 _IN_SHELL = re.compile(r"queue/(?P<attribute>[a-z_]+(?:/[a-z_]+)?)")
@@ -24,16 +24,16 @@ _QUEUE = "queue/"
 
 @dataclass(frozen=True)
 class Effect:
-    """A line that sets something of the queue, or may do so."""
+    """A line that changes a setting of the queue, or may change it."""
 
     line: Line
     attribute: str
     """Below ``queue``."""
     value: str | None
-    """None if what it writes is not known."""
+    """None if the written value is not known."""
     sure: bool
     why: str = ""
-    """If it is not sure: what it hangs on."""
+    """What it depends on, if it is not certain."""
     program: bool = False
     """Done by a program, after all rules."""
 
@@ -41,11 +41,10 @@ class Effect:
 def effects(
     disk: Path, action: str, roots: Roots, contents: Mapping[Path, str] | None = None
 ) -> list[Effect]:
-    """What the rules set of the disk's queue at that event, in the order in which it happens.
+    """The settings of the disk's queue that the rules change at that event, in order.
 
-    `disk` is the disk's directory in sysfs. Some files may have other `contents`, or not be there
-    yet.
-    Programs are run by udev after all rules, and come last here too.
+    `disk` is the disk's directory in sysfs. `contents` replaces some files or adds files that do
+    not exist yet. udev runs programs after all rules, so they come last here too.
     """
     event = Event(node.device(disk, roots), action)
     new = contents or {}
@@ -59,7 +58,7 @@ def effects(
 
 
 def broken(roots: Roots) -> list[Line]:
-    """Lines of any file that are about a queue and that udev cannot read."""
+    """Lines of any file that concern a queue and that udev cannot parse."""
     return [
         line
         for file in ordered(roots)
@@ -72,16 +71,16 @@ def broken(roots: Roots) -> list[Line]:
 def _of_file(lines: Sequence[Line], event: Event, roots: Roots) -> Iterator[Effect]:
     labels = {line.value_of("LABEL"): place for place, line in reversed(list(enumerate(lines)))}
     place = 0
-    # Up to which line it is not known whether the lines are reached, and why.
+    # The line up to which it is unknown whether lines are reached, and the reason.
     doubt_until, doubt = -1, ""
     while place < len(lines):
         line = lines[place]
         if place >= doubt_until:
             doubt = ""
-        applies, hangs_on = event.applies(line) if not line.error else (False, "")
+        applies, depends_on = event.applies(line) if not line.error else (False, "")
         if applies is not False:
             sure = applies is True and not doubt
-            why = doubt or (f"{hangs_on} is not known" if hangs_on else "")
+            why = doubt or (f"{depends_on} is not known" if depends_on else "")
             yield from _of_line(line, event, sure, why, roots)
             event.follow(line, sure)
             target = labels.get(line.value_of("GOTO") or "", -1)
@@ -92,7 +91,9 @@ def _of_file(lines: Sequence[Line], event: Event, roots: Roots) -> Iterator[Effe
                     continue
                 if target > doubt_until:
                     doubt_until = target
-                    doubt = f"whether line {line.number} jumps over it hangs on {hangs_on or why}"
+                    doubt = (
+                        f"whether line {line.number} jumps over it depends on {depends_on or why}"
+                    )
         place += 1
 
 
@@ -133,7 +134,7 @@ def _of_program(
 
 
 def _program(program: Path, roots: Roots) -> Path:
-    """Where udev finds it."""
+    """The program's path as udev finds it."""
     if not program.is_absolute():
         return roots.usr / "lib/udev" / program
     # Two slashes at the start are a root of their own to Python, not to Linux.

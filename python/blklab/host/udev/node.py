@@ -40,7 +40,7 @@ class Node:
         return f"/{self.path.relative_to(self.sys)}"
 
     def attribute(self, name: str) -> str | None:
-        """The attribute's text, line ends removed; None if there is none to read."""
+        """The attribute's text without line ends; None if it cannot be read."""
         path = self.path / name
         if name in _LINKS and path.is_symlink():
             return reading.link_name(path)
@@ -50,7 +50,7 @@ class Node:
             return None
 
     def and_above(self) -> list[Node]:
-        """This one and its parents: the directories above that have a ``uevent``."""
+        """This device and its parents: the directories above that have a ``uevent``."""
         above = [self]
         for path in self.path.parents:
             if path == self.sys:
@@ -74,7 +74,7 @@ class Device:
 
     @functools.cached_property
     def properties(self) -> dict[str, str]:
-        """What the kernel itself says with the event, before any rule."""
+        """The properties that the kernel sends with the event, before any rule."""
         text = self.node.attribute("uevent") or ""
         said = dict(line.split("=", 1) for line in text.split("\n") if "=" in line)
         if "DEVNAME" in said:
@@ -86,7 +86,7 @@ class Device:
 
     @functools.cached_property
     def database(self) -> dict[str, str] | None:
-        """What udev has stored of all properties after its last event; None if it never has."""
+        """The properties that udev stored after its last event; None if it stored none."""
         place = self.roots.run / "udev/data" / f"b{reading.value(self.node.path / 'dev')}"
         try:
             text = reading.content(place)
@@ -97,5 +97,5 @@ class Device:
 
 
 def device(directory: Path, roots: Roots) -> Device:
-    """The block device whose directory in sysfs that is."""
+    """The block device with this directory in sysfs."""
     return Device(Node(directory.resolve(), roots.sys.resolve()), roots)

@@ -1,9 +1,9 @@
-"""udev's rules files in the order in which it reads them, taken apart into lines of matches and
-assignments, as udev does it.
+"""udev's rules files in the order in which udev reads them, parsed into lines of matches and
+assignments as udev does.
 
-All directories together are sorted by file name. Of files of one name only that of the first
-directory counts; an empty one, or a link to /dev/null, takes the name away. A line that udev
-refuses does nothing; it is kept with the reason, because it was meant to do something.
+The files of all directories are sorted by name. Among files with one name only the one in the first
+directory counts; an empty file, or a link to /dev/null, masks the name. A line that udev refuses
+has no effect; it is kept with the reason, because it was meant to have one.
 """
 
 from __future__ import annotations
@@ -65,22 +65,22 @@ class Token:
 
 @dataclass(frozen=True)
 class Line:
-    """One rule, which may stand on several lines of the file."""
+    """One rule, which may span several lines of the file."""
 
     file: Path
     number: int
-    """Of its first line; the file's first is 1."""
+    """The number of its first line, from 1."""
     tokens: tuple[Token, ...]
     error: str = ""
     """Why udev ignores it."""
 
     def value_of(self, key: str) -> str | None:
-        """What ``LABEL`` or ``GOTO`` say, if they are there."""
+        """The value of ``LABEL`` or ``GOTO``, if the line has one."""
         return next((token.value for token in self.tokens if token.key == key), None)
 
 
 def parse(file: Path, content: str | None = None) -> list[Line]:
-    """The rules of a file, or of one that would have this `content`; none if it cannot be read."""
+    """The rules of a file, or of a file with this `content`; empty if it cannot be read."""
     lines = reading.lines(file) if content is None else content.split("\n")
     return _parsed(file, tuple(lines))
 
@@ -92,7 +92,7 @@ def _parsed(file: Path, lines: tuple[str, ...]) -> list[Line]:
 
 
 def _logical(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Lines that end in a backslash go on in the next; comments between them do not count."""
+    """A line that ends in a backslash continues in the next; comments between them do not count."""
     begun, text = 0, ""
     for number, raw in enumerate(lines, 1):
         line = raw.lstrip(" \t\r")
@@ -128,7 +128,7 @@ def _line(file: Path, number: int, text: str) -> Line:
 
 
 def _token(found: re.Match[str]) -> Token:
-    """ValueError, which says why, if its value is none."""
+    """ValueError with the reason, if the value is not valid."""
     prefix, value = found["prefix"], found["value"]
     if "e" in prefix:
         value = _ESCAPE.sub(_unescaped, value)
@@ -142,25 +142,25 @@ def _unescaped(found: re.Match[str]) -> str:
     if text in _ESCAPES:
         return _ESCAPES[text]
     try:
-        # One sign alone would be the beginning of a number.
+        # One character alone would be the beginning of a number.
         if len(text) > 1:
             return chr(int(text.lstrip("xuU"), 8 if text.isdigit() else 16))
     except OverflowError:
         pass
-    raise ValueError(f"'{found[0]}' is no escape")
+    raise ValueError(f"'{found[0]}' is not an escape sequence")
 
 
 SUFFIX = ".rules"
 
 
 def directories(roots: Roots) -> list[Path]:
-    """Where udev looks, the first of which wins."""
+    """The directories that udev searches; the first wins."""
     tops = (roots.etc, roots.run, roots.usr / "local/lib", roots.usr / "lib", roots.lib)
     return [top / "udev/rules.d" for top in tops]
 
 
 def ordered(roots: Roots) -> list[Path]:
-    """The files that count, in order."""
+    """The files in effect, in order."""
     found: dict[str, Path] = {}
     for directory in directories(roots):
         for name in reading.names(directory):

@@ -1,7 +1,7 @@
 """udev's patterns: a plain word, or the shell's ``*``, ``?`` and ``[...]``, ``|`` between them.
 
-After fnmatch(3) without flags. A backslash takes a sign's meaning only where the pattern has one
-of ``*?[``; otherwise it is a backslash.
+Follows fnmatch(3) without flags. A backslash escapes the next character only if the pattern
+contains one of ``*?[``; otherwise it is a plain backslash.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SET = re.compile(r"\[([!^]?)(\]?[^\]]*)\]")
 
 
 def matches(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
-    """Whether `text` is, as a whole, what `pattern` means."""
+    """Whether `pattern` matches the whole of `text`."""
     flags = re.IGNORECASE if ignore_case else 0
     return re.fullmatch(_expression(pattern), text, re.DOTALL | flags) is not None
 

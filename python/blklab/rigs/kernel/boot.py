@@ -37,38 +37,38 @@ from blklab.rigs.kernel.rundir import RunDirectory
 from blklab.rigs.kernel.view import IMAGE, MEMORY, RUN, View
 
 TimeTravel = Literal["off", "on", "inf-cpu"]
-"""The guest's clock: the host's; virtual, and CPU time counts; virtual, and CPU time is free."""
+"""The guest's clock: the host's; virtual with CPU time; virtual without CPU time."""
 
 _TIME_TRAVEL = {"off": [], "on": ["time-travel"], "inf-cpu": ["time-travel=inf-cpu"]}
-# The wall clock at boot where time is virtual, in ns since 1970: 9 September 2001.
+# The wall clock at boot in virtual time, in ns since 1970: 9 September 2001.
 _START_NS = 10**18
-# What a program did that lost a process on its way says nothing, and one that is not killed may
-# look for memory for ever.
+# A program that lost a process has no meaningful result, and one that is not killed may look for
+# memory for ever.
 _WITHOUT_MEMORY = "sysctl.vm.panic_on_oom=1"
 _NO_MEMORY = re.compile(r"not syncing: .*(out of memory|deadlocked on memory)", re.IGNORECASE)
 _CONSOLE_BYTES_MAX = 4 << 20
 _TAIL_BYTES = 16384
 _TAIL_LINES = 15
-# The command line is a text with words; quotes hold blanks together, nothing holds a quote.
+# The command line is a text of words; quotes group blanks, and a quote cannot be escaped.
 _UNFIT = re.compile(r"[\"\n]")
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _CPUS_IN_USE: Counter[int] = Counter()
 _CPUS_LOCK = threading.Lock()
-# x86's COMMAND_LINE_SIZE, of which UML adds some words of its own.
+# x86's COMMAND_LINE_SIZE, including some words that UML adds.
 _LINE_BYTES_MAX = 2000
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a guest ended that ended in order."""
+    """The result of a guest that powered off."""
 
     console: bytes
-    """What it printed, if it had no terminal."""
+    """Its output, if it had no terminal."""
     wall_s: float
 
 
 class Guest:
-    """A guest that runs. Leaving the ``with`` block ends it if it has not ended."""
+    """A running guest. Leaving the ``with`` block ends it."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Guest:
         self._start_s = time.monotonic()
         self._timeout_s = timeout_s
         self.run = run
-        """Its run directory, which goes with the ``with`` block."""
+        """Its run directory, which exists until the end of the ``with`` block."""
 
     def __enter__(self) -> Guest:
         return self
@@ -108,10 +108,10 @@ class Guest:
         return self._process.poll() is None
 
     def wait(self) -> Outcome:
-        """Wait for its end; afterwards nothing changes the run directory any more.
+        """Wait for its end; afterwards the run directory does not change any more.
 
-        GuestPanicError (GuestMemoryError), GuestTimeoutError or KernelError with the last lines
-        of its console if it did not power off in order. If this is interrupted, the guest is ended.
+        GuestPanicError (GuestMemoryError), GuestTimeoutError or KernelError with the last lines of
+        its console if it did not power off. An interrupt ends the guest.
         """
         try:
             code = self._process.wait()
@@ -139,16 +139,16 @@ class Guest:
         raise KernelError("the guest's process died", self.tail())
 
     def kill(self) -> None:
-        """End it now; returns when nothing of it is left."""
+        """End it now; returns after all its processes have ended."""
         _end(self._process)
         self._ended()
 
     def _ended(self) -> None:
-        # One thread may wait for it while another kills it.
+        # One thread may wait for it while another one kills it.
         with self._lock:
             if self._first < 0:
                 return
-            # Its first process ends when all others have.
+            # Its first process ends after all others.
             poll = select.poll()
             poll.register(self._first, select.POLLIN)
             poll.poll()
@@ -177,25 +177,25 @@ def boot(
 ) -> Guest:
     """Start `kernel` with the program `init` and its arguments, and return at once.
 
-    The guest sees `view`, and writes to its run directory, which has room for `scratch_mib`, and
-    nowhere else; `files` are there when it begins (:meth:`RunDirectory.put`).
-    At most 4 MiB of its console are kept; with `interactive` it is this process's terminal.
-    `options` are further words of the kernel's command line. InputError if that cannot be written
-    down; RunError if there is no wall, KernelError if it cannot be made around this view.
-    A guest without memory ends; an `interactive` one loses a process, as Linux does it.
-    The guest dies with this process, even if this is killed.
+    The guest sees `view`, and can write only to its run directory, which has room for
+    `scratch_mib`; `files` are in it from the start (:meth:`RunDirectory.put`). At most 4 MiB of its
+    console are stored; with `interactive` it is this process's terminal. `options` are further
+    words of the kernel's command line. InputError if it cannot hold them; RunError if nothing can
+    confine a guest, KernelError if the confinement of this view fails. A guest without memory ends;
+    in an `interactive` one the kernel kills a process instead. The guest dies with this process,
+    even after SIGKILL.
 
     With the clock inf-cpu all random numbers in the guest follow from `seed` (``seed.patch``),
-    and its wall clock begins at the same time: the same guest does the same again.
+    and its wall clock begins at the same time, so that the same guest repeats exactly.
     """
     cpus = _take_cpus()
     words = [
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
         *(f"mem={memory_mib}M", "con=null", "con0=fd:0,fd:1", "console=tty0", "quiet"),
-        # Faster than ptrace where the host allows it; older kernels do not know the word.
+        # Faster than ptrace if the host allows it; older kernels ignore the word.
         *("seccomp=auto", f"uml_dir={MEMORY}", "umid=guest", "null_blk.nr_devices=0"),
-        # Where programs are mapped decides how many page tables they take, that how much memory
-        # may be dirty: the same run is the same to the page only without the dice.
+        # The addresses of programs determine the number of page tables, and so the dirty limits: a
+        # run repeats to the page only without address randomisation.
         "norandmaps",
         *_clock(time_travel, seed),
         f"blklab.user_cpu={_user_cpu(cpus)}",
@@ -224,7 +224,7 @@ def boot(
             stdin=subprocess.PIPE,
             stdout=None if interactive else subprocess.DEVNULL,
             env={"PATH": os.defpath, "TMPDIR": str(MEMORY)},
-            # Ctrl-C reaches blklab, which ends the guest; nothing else does.
+            # Ctrl-C reaches only blklab, which ends the guest.
             start_new_session=True,
             pass_fds=[shown, *entry.theirs, *view.held],
         )
@@ -232,7 +232,7 @@ def boot(
         entry.given_on()
         entered = entry.enter()
         if entered is None:
-            # It ends by itself, and its last words are kept.
+            # It ends by itself, and its last output is stored.
             entry.close()
             process.wait()
             raise KernelError("the guest could not be started", _tail(_content(console)))
@@ -260,7 +260,7 @@ def _tail(console: bytes) -> list[str]:
     lines = [printable(line.rstrip()) for line in text.splitlines() if line.strip()]
     for number, line in enumerate(lines):
         if supervise.PANIC.decode() in line:
-            # What follows is a stack with addresses.
+            # A stack with addresses follows.
             lines = lines[: number + 1]
             break
     return lines[-_TAIL_LINES:]
@@ -268,17 +268,17 @@ def _tail(console: bytes) -> list[str]:
 
 def _clock(time_travel: TimeTravel, seed: int) -> list[str]:
     words = _TIME_TRAVEL[time_travel]
-    # Elsewhere CPU time counts, which is never the same.
+    # With other clocks CPU time counts, which always differs.
     exact = [f"time-travel-start={_START_NS}", f"blklab.seed={seed}"]
     return [*words, *exact] if time_travel == "inf-cpu" else words
 
 
 def _take_cpus() -> list[int]:
-    """The CPUs with the fewest of our guests: one for the kernel, and one for its processes where
-    there are enough for all guests that run side by side.
+    """The CPUs with the fewest of our guests: one for the kernel, and one for its processes if
+    there are enough for all parallel guests.
 
     Kernel and processes never run at the same time. On one CPU each sleeps while the other runs;
-    on two each waits awake (``own-cpu.patch``), which is up to three times as fast.
+    on two each spins (``own-cpu.patch``), which is up to three times as fast.
     """
     with _CPUS_LOCK:
         by_use = sorted(os.sched_getaffinity(0), key=lambda cpu: (_CPUS_IN_USE[cpu], cpu))
@@ -293,12 +293,12 @@ def _give_back(cpus: Sequence[int]) -> None:
 
 
 def _user_cpu(cpus: Sequence[int]) -> str:
-    """As long in any case: how long the command line is decides how much memory is left."""
+    """A text of constant length, because the length of the command line affects the free memory."""
     return f"{cpus[1]:04}" if len(cpus) > 1 else "none"
 
 
 def checked_time_travel(name: str) -> TimeTravel:
-    """`name`, if a guest's clock can go so; InputError otherwise."""
+    """`name`, if there is such a clock; InputError otherwise."""
     for known in get_args(TimeTravel):
         if name == known:
             return cast(TimeTravel, known)

@@ -1,7 +1,7 @@
 """From a source and patches to a kernel in the cache.
 
-Objects are kept per source. A further build of it, with other patches or after a change in
-the user's directory, compiles what depends on the files that changed and nothing else.
+Objects are stored per source. Another build of it, with other patches or after a change in the
+user's directory, compiles only the files that depend on the changes.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ from blklab.rigs.kernel.source import Source
 from blklab.rigs.kernel.tree import Tree
 
 _PATCHES = Path(__file__).parent
-_COMPILED_AT_FIRST = 730
-"""Files that a first build compiles: of 7.3.4 with our configuration. Others differ a little."""
+_FILES = {"disk.patch": {"disk.c": "drivers/scsi/blklab_disk.c"}}
+"""Our files that belong to a patch, and their places in the kernel's tree."""
+_COMPILED_AT_FIRST = 755
+"""The number of files that a first build compiles, for 7.3.4 with our configuration. Other versions
+differ a little."""
 _LONGEST_COMPILATION_NS = 60 * 10**9
-"""estimate: of one file on a busy machine; usual are one to five seconds."""
+"""estimate: for one file on a busy machine; usual are one to five seconds."""
 _UNFIT = re.compile(r"[^\w.+-]+", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Built:
-    """What a call of `build` came to."""
+    """The result of `build`."""
 
     kernel: Kernel
     fresh: bool
@@ -42,15 +45,15 @@ class Built:
 
 @dataclass(frozen=True)
 class _Order:
-    """All that makes a kernel what it is."""
+    """All inputs of a kernel."""
 
     source: Source
     files: Mapping[str, os.stat_result]
-    """Empty of a source that cannot change."""
+    """Empty for a source that cannot change."""
     patches: Sequence[tuple[str, bytes]]
-    """Ours first, as far as they apply, then the user's."""
+    """First our own, as far as they apply, then the user's."""
     files_added: Sequence[tuple[str, bytes]]
-    """The user's, for ``block/``."""
+    """The user's files for ``block/``."""
     fragment: config.Fragment
 
     @property
@@ -82,11 +85,11 @@ def build(
     refresh: bool = False,
     steps: Steps | None = None,
 ) -> Built:
-    """The kernel of `what` (a version, a tarball, a directory) with patches, built if need be.
+    """The kernel of `what` (a version, a tarball, a directory) with patches, built if necessary.
 
     `added_files` are C files that go to ``block/`` after all patches; `options` are
-    ``NAME=VALUE`` of the kernel's configuration. The kernel is called `name`, or after source,
-    patches and files. InputError or KernelError; the cache is then as before.
+    ``NAME=VALUE`` of the kernel's configuration. The kernel is named `name`, or after source,
+    patches and files. InputError or KernelError; the cache is then unchanged.
     """
     steps = steps or Steps()
     wanted = None if name is None else cache.checked_name(name)
@@ -110,13 +113,17 @@ def build(
 
 
 def _own_patches(place: Source, steps: Steps) -> list[tuple[str, bytes]]:
-    """What every kernel of ours gets, as far as it fits the source; ``clock-6.12.patch`` is
-    what ``clock.patch`` is for an older one."""
+    """Our own patches, as far as they fit the source; ``clock-6.12.patch`` is the form of
+    ``clock.patch`` for an older one."""
     fitting = []
     for label, without in cache.OWN_PATCHES.items():
         newest = _PATCHES / label
         older = sorted(newest.parent.glob(f"{newest.stem}-[0-9]*.patch"), reverse=True)
-        texts = [path.read_bytes() for path in (newest, *older)]
+        added = b"".join(
+            changes.adding(name, (_PATCHES / file).read_bytes())
+            for file, name in _FILES.get(label, {}).items()
+        )
+        texts = [path.read_bytes() + added for path in (newest, *older)]
         fits = next((text for text in texts if _fits(text, place)), None)
         if fits is None:
             steps.note(f"{label} does not fit this source: {without}")
@@ -139,7 +146,7 @@ def _build(order: _Order, jobs: int, steps: Steps) -> Kernel:
     with cache.locked(
         place, lambda: steps.note("waiting for another build of the same source")
     ) as lock:
-        # The other build may have been of the same kernel.
+        # The other build may have made the same kernel.
         return cache.by_key(order.key) or _build_alone(order, place, lock, jobs, steps)
 
 
@@ -162,7 +169,7 @@ def _build_alone(order: _Order, place: Path, lock: int, jobs: int, steps: Steps)
         _configure(make, order.fragment, changed, steps)
         compiled = _compile(make, steps, unfinished)
     except KernelError:
-        # make has ended by itself, and removed what it had half made.
+        # make has ended by itself, and removed incomplete files.
         unfinished.unlink()
         raise
     release = (objects / "include/config/kernel.release").read_text(encoding="utf-8").strip()
@@ -184,7 +191,7 @@ def _build_alone(order: _Order, place: Path, lock: int, jobs: int, steps: Steps)
 
 
 def _configure(make: Make, fragment: config.Fragment, changed: Sequence[str], steps: Steps) -> None:
-    """Write the kernel's configuration, if it can have become another one, and check it."""
+    """Write the kernel's configuration, if it may have changed, and check it."""
     text = fragment.text()
     wish, result = make.objects / ".wish", make.objects / ".config"
     asked = wish.read_text(encoding="utf-8") if wish.is_file() else ""
@@ -200,10 +207,10 @@ def _configure(make: Make, fragment: config.Fragment, changed: Sequence[str], st
 
 
 def _compile(make: Make, steps: Steps, unfinished: Path) -> int:
-    """How many files were compiled; `unfinished` is touched as it goes on."""
+    """Compile; returns the number of compiled files. `unfinished` is updated meanwhile."""
     finished = make.objects / ".finished"
     first = not finished.is_file()
-    # Objects of attempts that came to nothing count for how far it is.
+    # Objects of failed attempts count as progress.
     before = sum(1 for _ in make.objects.rglob("*.o")) if first else 0
 
     def tick(done: int) -> None:
@@ -218,9 +225,9 @@ def _compile(make: Make, steps: Steps, unfinished: Path) -> int:
 
 
 def _distrust(objects: Path, unfinished: Path) -> None:
-    """Remove the last that a build has made that was killed so that it could not tidy up.
+    """Remove the last objects of a killed build.
 
-    A compiler that is killed leaves half an object, and make goes by times alone.
+    A killed compiler leaves an incomplete object, and make compares only times.
     """
     if not unfinished.is_file():
         return

@@ -8,8 +8,8 @@
     built/       finished kernels by key: `linux`, `config`, `kernel.json`; never changed
     names/       a file per name that holds a key
 
-Whatever takes longer than a write is made beside its place under a lock and renamed at the
-end, so a build that is killed leaves only what the next one sweeps away.
+Anything that takes longer than a write is made beside its place under a lock and renamed at the
+end, so a killed build leaves only files that the next one removes.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ OWN_PATCHES = {
     "clock.patch": "a guest reads its clock in 256 ns steps",
     "seed.patch": "a guest has other random numbers at each boot",
     "own-cpu.patch": "a guest is slower, on one CPU",
+    "disk.patch": "a guest's disk can only be ublk, neither SATA, SAS nor NVMe",
 }
-"""What every kernel is patched with where it can be, in this order, and how one is that it does
-not fit. They touch no scheduler."""
+"""Our own patches in order, each with the consequence for a kernel that it does not fit. They touch
+no scheduler."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 _VERSION = re.compile(r"\d{1,4}\.", re.ASCII)
@@ -54,9 +55,9 @@ class Kernel:
 
     key: str
     version: str
-    """As the kernel calls itself: ``7.3.4``."""
+    """The kernel's own version: ``7.3.4``."""
     source: str
-    """What it was built of, for a person."""
+    """The source, for display."""
     base: str
     """The source's identity."""
     patches: tuple[str, ...]
@@ -68,14 +69,14 @@ class Kernel:
     build_s: float
     """Wall time of the build."""
     compiled: int
-    """Files that were compiled for it; the rest was there from earlier builds."""
+    """The number of files compiled for it; earlier builds made the others."""
     added: tuple[str, ...] = ()
-    """Names of the user's files that were put into ``block/``."""
+    """Names of the user's files in ``block/``."""
     names: tuple[str, ...] = ()
 
     @property
     def directory(self) -> Path:
-        """Holds the files below."""
+        """The directory of the files below."""
         return root() / "built" / self.key
 
     @property
@@ -85,22 +86,26 @@ class Kernel:
 
     @property
     def size_bytes(self) -> int:
-        """Of the executable."""
+        """Size of the executable."""
         return self.image.stat().st_size
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, as of ``blklab kernel list --json``."""
+        """Plain data, as ``blklab kernel list --json`` prints it."""
         return asdict(self) | {"image": str(self.image), "size_bytes": self.size_bytes}
 
     @property
     def label(self) -> str:
-        """Its name, or its key where it has none."""
+        """Its name, or its key if it has none."""
         return self.names[0] if self.names else self.key
 
     @property
+    def has_transports(self) -> bool:
+        """A guest's disk has the transport of the modelled one; elsewhere it is ublk."""
+        return "disk.patch" in self.patches and "BLKLAB_DISK=y" in self.config
+
+    @property
     def changes(self) -> tuple[str, ...]:
-        """The difference from the published kernel; a user's directory may hold
-        anything."""
+        """The difference from the published kernel; a user's directory may contain anything."""
         patches = ", ".join(label for label in self.patches if label not in OWN_PATCHES)
         found = (
             self.source if self.base.startswith("directory ") else "",
@@ -111,7 +116,7 @@ class Kernel:
 
     @property
     def text(self) -> str:
-        """For a person: ``Linux 7.3.4 (mine, patched with mine.patch)``."""
+        """For display: ``Linux 7.3.4 (mine, patched with mine.patch)``."""
         label = () if self.label == self.version else (self.label,)
         lacking = (f"lacks {patch}" for patch in OWN_PATCHES if patch not in self.patches)
         told = (*label, *(self.changes or ["without changes"]), *self.config, *lacking)
@@ -137,7 +142,7 @@ def key_of(*parts: str) -> str:
 
 @contextlib.contextmanager
 def locked(place: Path, waiting: Callable[[], None] | None = None) -> Iterator[int]:
-    """Hold `place`, which may not exist yet, alone; yields the descriptor of the lock.
+    """Lock `place`, which may not exist yet; yields the descriptor of the lock.
 
     A child that gets the descriptor keeps the lock for as long as it lives. `waiting` is
     called once if another process has it.
@@ -158,15 +163,15 @@ def locked(place: Path, waiting: Callable[[], None] | None = None) -> Iterator[i
 
 
 def partial_of(place: Path) -> Path:
-    """Where `place` is made until it is whole; to be used under its lock."""
+    """The place for an incomplete `place`; needs its lock."""
     return place.with_name(f"{_PARTIAL}{place.name}")
 
 
 @contextlib.contextmanager
 def whole_directory(place: Path) -> Iterator[Path]:
-    """A directory to fill that becomes `place` at the end, or is gone.
+    """A directory to fill that becomes `place` at the end, or is removed.
 
-    To be used under the lock of `place`: what an earlier, killed process left is removed.
+    Needs the lock of `place`: leftovers of a killed process are removed.
     """
     partial = partial_of(place)
     shutil.rmtree(partial, ignore_errors=True)
@@ -181,7 +186,7 @@ def whole_directory(place: Path) -> Iterator[Path]:
 
 
 def checked_name(name: str) -> str:
-    """`name`, if a kernel can be called so; InputError otherwise."""
+    """`name`, if it is valid for a kernel; InputError otherwise."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"--name: '{name}': expected letters, digits and . _ + -, at most 80 characters"
@@ -190,7 +195,7 @@ def checked_name(name: str) -> str:
 
 
 def by_key(key: str) -> Kernel | None:
-    """The finished kernel of that key, if there is one that is whole."""
+    """The finished kernel of that key, if it is complete."""
     found = _read(key)
     return found if isinstance(found, Kernel) else None
 
@@ -202,12 +207,12 @@ def kernels() -> list[Kernel]:
 
 
 def damaged() -> list[str]:
-    """A line for each kernel that is not whole."""
+    """A line for each incomplete kernel."""
     return [line for line in map(_read, _keys()) if isinstance(line, str)]
 
 
 def _read(key: str) -> Kernel | str:
-    """The kernel, or a line about what is wrong with it."""
+    """The kernel, or a line with the error."""
     import msgspec
 
     place = root() / "built" / key
@@ -226,7 +231,7 @@ def _read(key: str) -> Kernel | str:
             f"{record}: no version of Linux: '{kernel.version}'; remove {place}, or build it again"
         )
     if not kernel.image.is_file():
-        return f"{kernel.image}: is not there; remove {place}, or build the kernel again"
+        return f"{kernel.image}: missing; remove {place}, or build the kernel again"
     return kernel
 
 
@@ -249,9 +254,9 @@ def find(name: str) -> Kernel:
 
 
 def chosen(name: str | None) -> Kernel:
-    """What a run is on: the kernel `name`, else the last that was built without changes.
+    """The kernel for a run: the kernel `name`, else the last one built without changes.
 
-    InputError if there is none: a kernel with changes must be asked for.
+    InputError if there is none: a kernel with changes must be named.
     """
     if name is not None:
         return find(name)
@@ -269,7 +274,7 @@ def chosen(name: str | None) -> Kernel:
 
 
 def keep(kernel: Kernel, files: Mapping[str, Path]) -> None:
-    """Store `kernel` with `files`, which are copied: name in the cache -> where it lies."""
+    """Store `kernel` with `files`, which are copied: name in the cache -> path."""
     row: Mapping[str, Any] = {
         field: value for field, value in asdict(kernel).items() if field not in ("key", "names")
     }
@@ -282,14 +287,15 @@ def keep(kernel: Kernel, files: Mapping[str, Path]) -> None:
 
 
 def give_name(name: str, key: str) -> None:
-    """From now on `name` is the kernel `key`; what had the name before stays under its key."""
+    """Give `name` to the kernel `key`; the previous kernel of that name stays under its key."""
     write_whole(root() / "names" / name, f"{key}\n")
 
 
 def remove(kernel: Kernel, name: str) -> bool:
-    """Drop `name`; the kernel goes with its last name. True if it went.
+    """Drop `name`, and with its last name the kernel.
 
-    The source and its objects stay for the next build; see `remove_sources`.
+    True if the kernel was removed. The source and its objects stay for the next build; see
+    `remove_sources`.
     """
     if name != kernel.key:
         (root() / "names" / name).unlink(missing_ok=True)
@@ -303,7 +309,7 @@ def remove(kernel: Kernel, name: str) -> bool:
 
 
 def remove_sources() -> int:
-    """Remove downloads, sources and objects, but what is in use; bytes that came free."""
+    """Remove downloads, sources and objects that are not in use; returns the freed bytes."""
     before = sum(used_bytes().values())
     for part in ("trees", "sources", "downloads"):
         for path in (root() / part).glob("*"):
@@ -322,7 +328,7 @@ def used_bytes() -> dict[str, int]:
 
 
 def now_text() -> str:
-    """The present in UTC, to the second, as it stands in `Kernel.built_at`."""
+    """The current time in UTC, to the second, in the form of `Kernel.built_at`."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 

@@ -1,8 +1,8 @@
 """The user's changes to a kernel's source: patches, and C files for ``block/``.
 
-A patch is tried on copies of the files it names, with patch(1); the tree that is built is
-written only when all have gone in. A C file that the source does not have, as a new scheduler, is
-compiled and linked in, without an option of the configuration; one that it has is replaced.
+A patch is tried on copies of the files it names, with patch(1); the tree is changed only after all
+patches have been applied. A new C file, such as a new scheduler, is compiled and linked in, without
+an option of the configuration; an existing file is replaced.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BYTES_MAX = 64 << 20
 
 
 def read(paths: Iterable[Path]) -> list[tuple[str, bytes]]:
-    """Each patch's name and bytes. InputError if one cannot be read or is no patch."""
+    """Each patch's name and bytes. InputError if one cannot be read or is not a patch."""
     found = []
     for path in paths:
         text = content(path, _BYTES_MAX, "a patch")
@@ -35,9 +35,9 @@ def read(paths: Iterable[Path]) -> list[tuple[str, bytes]]:
 
 
 def touched(text: bytes) -> set[str]:
-    """Files, relative to the kernel's top, that the patch reads, writes, makes or removes.
+    """Files, relative to the kernel's top, that the patch reads, writes, creates or removes.
 
-    As with ``patch -p1`` the first part of a name does not count.
+    As with ``patch -p1``, the first part of a name is dropped.
     """
     plain = text.decode("utf-8", "surrogateescape")
     names = {quoted or bare.rstrip() for quoted, bare in _HEAD.findall(plain)}
@@ -45,13 +45,20 @@ def touched(text: bytes) -> set[str]:
     return {name for name in stripped if name} | set(_RENAME.findall(plain))
 
 
+def adding(name: str, text: bytes) -> bytes:
+    """A patch that makes the file `name`, which ends with a new line."""
+    lines = text.splitlines(keepends=True)
+    head = f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1,{len(lines)} @@\n"
+    return head.encode() + b"".join(b"+" + line for line in lines)
+
+
 def apply(
     patches: Sequence[tuple[str, bytes]], original: Callable[[str], Path]
 ) -> dict[str, bytes | None]:
-    """Every touched file's contents after all patches; None where it is gone.
+    """Every touched file's contents after all patches; None for a removed file.
 
-    `original` says where a file lies unpatched; it may not exist. KernelError with patch's
-    own words if one does not apply.
+    `original` gives the path of an unpatched file, which may not exist. KernelError with patch's
+    own messages if one does not apply.
     """
     names = sorted(set().union(*(touched(text) for _, text in patches)))
     for name in names:
@@ -72,7 +79,7 @@ def apply(
 
 def _apply_one(tree: Path, label: str, text: bytes) -> None:
     done = subprocess.run(
-        # No .orig files, no questions, rejected hunks told of and not kept.
+        # No .orig files, no questions, rejected hunks printed and not stored.
         ["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", "--reject-file=-"],
         cwd=tree,
         input=text,
@@ -92,7 +99,7 @@ _ADDED_BYTES_MAX = 16 << 20
 
 
 def read_added(paths: Iterable[Path]) -> list[tuple[str, bytes]]:
-    """Each file's name and bytes. InputError if one cannot be read_added or is no C file."""
+    """Each file's name and bytes. InputError if one cannot be read or is not a C file."""
     found: dict[str, bytes] = {}
     for path in paths:
         if not _ADDED_NAME.fullmatch(path.name):
@@ -110,9 +117,9 @@ def put_added(
     patched: Mapping[str, bytes | None],
     original: Callable[[str], Path],
 ) -> dict[str, bytes | None]:
-    """`patched` with `files` in it, as :func:`blklab.rigs.kernel.changes.apply` has it.
+    """`patched` with `files` added, in the form of :func:`blklab.rigs.kernel.changes.apply`.
 
-    KernelError if the source has no ``block/Makefile`` to name them in.
+    KernelError if the source has no ``block/Makefile``.
     """
     if not files:
         return dict(patched)

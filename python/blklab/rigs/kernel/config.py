@@ -1,4 +1,5 @@
-"""The configuration of our kernels: a fragment, the user's own options, and what became of it."""
+"""The configuration of our kernels: a fragment, the user's own options, and the check of the
+result."""
 
 from __future__ import annotations
 
@@ -17,16 +18,16 @@ _OPTION = re.compile(r"(?:CONFIG_)?([A-Z0-9_]+)=(y|n|-?\d+|0x[0-9a-fA-F]+|\"[^\"
 
 @dataclass(frozen=True)
 class Fragment:
-    """Options by name without ``CONFIG_``: what they are set to."""
+    """Values of options, by name without ``CONFIG_``."""
 
     needed: Mapping[str, str]
     wanted: Mapping[str, str]
     older: Mapping[str, str]
     own: Mapping[str, str]
-    """The user's; as good as needed."""
+    """The user's options, which count as needed."""
 
     def text(self) -> str:
-        """As the kernel's KCONFIG_ALLCONFIG wants it."""
+        """The form of the kernel's KCONFIG_ALLCONFIG."""
         rows = {**self.needed, **self.wanted, **self.older, **self.own}
         return "".join(f"CONFIG_{name}={value}\n" for name, value in rows.items())
 
@@ -48,9 +49,9 @@ class Fragment:
 
 
 def fragment(own: Iterable[str] = ()) -> Fragment:
-    """Our fragment, and `own`: ``NAME=VALUE`` with or without ``CONFIG_``, which goes first.
+    """Our fragment, and `own`: ``NAME=VALUE`` with or without ``CONFIG_``, which has precedence.
 
-    InputError if one of `own` is no such thing.
+    InputError if one of `own` has another form.
     """
     tables: dict[str, dict[str, str]] = {"needed": {}, "wanted": {}, "older": {}}
     group = ""

@@ -13,7 +13,7 @@ class KernelError(RunError):
     def __init__(self, message: str, detail: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.detail = tuple(detail)
-        """What make, patch or the guest said last; printed above the message."""
+        """The last output of make, patch or the guest; printed above the message."""
 
 
 class GuestPanicError(KernelError):
@@ -21,7 +21,7 @@ class GuestPanicError(KernelError):
 
 
 class GuestMemoryError(GuestPanicError):
-    """The guest had no memory left, where Linux would begin to kill processes."""
+    """The guest ran out of memory, at the point where Linux would begin to kill processes."""
 
 
 class GuestTimeoutError(KernelError):

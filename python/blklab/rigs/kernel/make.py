@@ -13,7 +13,7 @@ from pathlib import Path
 from blklab.rigs.kernel.errors import KernelError
 
 _COMPILED = re.compile(rb"^  (?:CC|AS) ", re.MULTILINE)
-# What a compiler, a linker, Kconfig and make call what stopped them.
+# Markers of errors from a compiler, a linker, Kconfig and make.
 _STOPPED = re.compile(r"error:|undefined reference|\*\*\*|multiple definition|No such file")
 _AROUND = 3
 _LINES_SHOWN = 24
@@ -22,14 +22,14 @@ _END_S = 10.0
 
 @dataclass(frozen=True)
 class Make:
-    """make in `tree`, with its objects in `objects` and all its words in `log`."""
+    """make in `tree`, with its objects in `objects` and all its output in `log`."""
 
     tree: Path
     objects: Path
     log: Path
     jobs: int
     lock: int
-    """Descriptor of the lock of both: held for as long as anything of make lives."""
+    """Descriptor of the lock of both: held until all of make's processes have ended."""
 
     def run(
         self,
@@ -37,9 +37,10 @@ class Make:
         settings: dict[str, str] | None = None,
         tick: Callable[[int], None] = lambda _: None,
     ) -> int:
-        """Make `targets`; how many files were compiled, as `tick` is told meanwhile.
+        """Make `targets`; returns the number of compiled files, which `tick` also receives
+        meanwhile.
 
-        KernelError with make's own words if it fails.
+        KernelError with make's own messages if it fails.
         """
         command = ["setpriv", "--pdeathsig=TERM", "make", f"--directory={self.tree}", "ARCH=um"]
         command += [f"O={self.objects}", f"-j{self.jobs}", *targets]
@@ -50,7 +51,7 @@ class Make:
             stderr=subprocess.STDOUT,
             env=_environment() | (settings or {}),
             pass_fds=[self.lock],
-            # Ctrl-C reaches blklab alone, which ends make itself.
+            # Ctrl-C reaches only blklab, which ends make itself.
             start_new_session=True,
         )
         assert process.stdout is not None
@@ -75,7 +76,7 @@ class Make:
 
 
 def excerpt(text: str) -> list[str]:
-    """The lines of make's output that say what went wrong, the first trouble first."""
+    """The lines of make's output with errors, the first error first."""
     lines = text.splitlines()
     wrong = [number for number, line in enumerate(lines) if _STOPPED.search(line)]
     near = sorted({n for w in wrong for n in range(w - _AROUND, w + _AROUND + 1)} or
@@ -85,7 +86,7 @@ def excerpt(text: str) -> list[str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Nothing of make is left; asked first, since make then removes half-made files."""
+    """End all of make's processes; first with a signal that lets make remove incomplete files."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return
@@ -97,11 +98,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """The user's, without what would change the build: variables of make and Kbuild."""
+    """The user's environment, without variables of make and Kbuild that would change the build."""
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "TMPDIR")}
     return kept | {
         "LC_ALL": "C",
-        # Otherwise in each kernel's banner.
+        # Otherwise these would be in each kernel's banner.
         "KBUILD_BUILD_USER": "blklab",
         "KBUILD_BUILD_HOST": "blklab",
         "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",

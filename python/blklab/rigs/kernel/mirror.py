@@ -1,7 +1,7 @@
-"""Debian's mirror: which kernel sources it has, and how one is fetched and checked.
+"""Debian's mirror: lists, fetches and checks kernel sources.
 
-The chain is Debian's own: InRelease is signed, it holds the SHA-256 of Packages, which holds
-the SHA-256 of each package. Nothing is installed and apt's lists are not touched.
+The chain of checks is Debian's own: InRelease is signed and contains the SHA-256 of Packages, which
+contains the SHA-256 of each package. Nothing is installed, and apt's lists are not changed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from blklab.errors import InputError
 from blklab.rigs.kernel import cache
 from blklab.rigs.kernel.errors import KernelError
 
-# Searched in this order. trixie-backports is small to ask and has the kernels that Debian
-# supports longest among the new ones; sid is newer for some days; the others have 6.x.
+# Searched in this order. trixie-backports has a small index and, among new kernels, those with the
+# longest support; sid is some days newer; the others have 6.x.
 SUITES = ("trixie-backports", "sid", "trixie", "bookworm-backports", "bookworm")
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _INDEX = "main/binary-amd64/Packages.xz"
@@ -47,7 +47,7 @@ class Package:
     version: str
     """Debian's: ``7.3.4-1~bpo13+1``."""
     path: str
-    """Below the mirror."""
+    """The path below the mirror."""
     sha256: str
     size_bytes: int
     signed: bool
@@ -55,11 +55,11 @@ class Package:
 
     @property
     def upstream(self) -> str:
-        """The kernel's own: ``7.3.4``."""
+        """The kernel's own version: ``7.3.4``."""
         return NativeVersion(self.version).upstream_version or ""
 
     def fits(self, wanted: str) -> bool:
-        """Whether ``7``, ``7.3``, ``7.3.4`` or the whole of Debian's version means this."""
+        """Whether ``7``, ``7.3``, ``7.3.4`` or Debian's full version matches this."""
         return wanted in (self.version, self.upstream) or self.upstream.startswith(f"{wanted}.")
 
 
@@ -71,7 +71,7 @@ def address() -> str:
 def newest(wanted: str) -> Package:
     """The newest package for `wanted` in the first suite that has any.
 
-    InputError with the versions that there are; KernelError if the mirror cannot be asked.
+    InputError with the available versions; KernelError if the mirror does not answer.
     """
     seen: set[str] = set()
     for suite in SUITES:
@@ -85,9 +85,9 @@ def newest(wanted: str) -> Package:
 
 
 def download(package: Package, target: Path, tick: Tick = lambda _: None) -> None:
-    """Put the package at `target`, whole and with the right SHA-256, or not at all.
+    """Download the package to `target`, complete and with the right SHA-256, or not at all.
 
-    `tick` is told how many bytes have come so far. KernelError otherwise.
+    `tick` receives the number of bytes so far. KernelError otherwise.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = cache.partial_of(target)
@@ -121,12 +121,12 @@ def _packages(suite: str) -> list[Package]:
     if row is None:
         raise KernelError(f"{address()}/dists/{suite}/InRelease: no SHA-256 of {_INDEX}")
     folder = f"dists/{suite}/{_INDEX.rpartition('/')[0]}"
-    # By its hash: the index of a moment ago stays while the mirror changes.
+    # By its hash: the old index stays available while the mirror changes.
     path = f"{folder}/by-hash/SHA256/{row[1]}"
     with _opened(path) as reader:
         packed = reader.read()
     if hashlib.sha256(packed).hexdigest() != row[1]:
-        raise KernelError(f"{address()}/{path}: the SHA-256 of what came is another")
+        raise KernelError(f"{address()}/{path}: the downloaded file has another SHA-256")
     try:
         text = lzma.decompress(packed).decode()
     except (lzma.LZMAError, UnicodeDecodeError) as error:
@@ -157,14 +157,14 @@ def _release(suite: str) -> tuple[str, bool]:
     with scratch.directory("release") as directory:
         file = directory / "InRelease"
         file.write_bytes(raw)
-        # What gpgv prints is what was signed; text around the signature is not in it.
+        # gpgv prints only the signed text, without text around the signature.
         done = subprocess.run(
             ["gpgv", "--status-fd=2", f"--keyring={keyring}", "--output=-", str(file)],
             capture_output=True,
             check=False,
         )
     words = done.stderr.decode(errors="replace").splitlines()
-    # Signed by several keys, of which an older keyring lacks the newest: one is enough.
+    # Signed by several keys, and an older keyring may lack the newest: one is enough.
     status = {line.split()[1] for line in words if line.startswith("[GNUPG:] ")}
     if "VALIDSIG" not in status or "BADSIG" in status:
         raise KernelError(f"{address()}/{path}: the signature is not good for {keyring}", words)

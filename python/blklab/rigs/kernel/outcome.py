@@ -1,14 +1,14 @@
 """A guest's result: ``result.json``, and whether its disk was on time.
 
-The guest is hostile, so it is read by its types: what is not as the guest's own program writes it
-is refused, in one line.
+The guest is hostile, so its result is checked by types: data that the guest's own program would not
+write are refused, in one line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -27,9 +27,9 @@ _BYTES_MAX = 16 << 20
 _ERROR_LETTERS_MAX = 2000
 
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-"""What fits into a column."""
+"""The range of a column."""
 Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-"""The same with a sign."""
+"""The same, signed."""
 _Word: TypeAlias = Annotated[str, Meta(pattern=r"\A[\x21-\x7e]{1,200}\Z")]
 
 _Found = TypeVar("_Found")
@@ -61,7 +61,7 @@ class _Ended(TypedDict):
 
 
 class _Traced(TypedDict):
-    file: Literal["trace.txt", "ublkb0.blktrace.0"]
+    file: Annotated[str, Meta(pattern=r"\A(trace\.txt|(sd[a-z]|nvme0n1|ublkb0)\.blktrace\.0)\Z")]
     events: Count
     lost: Count
 
@@ -72,9 +72,16 @@ class _Rounded(TypedDict):
     set: _Word
 
 
-class _Outcome(TypedDict):
-    """Of ``result.json`` what is used. Of a job there is no ``program``."""
+class _Device(TypedDict):
+    transport: Literal["sata", "sas", "nvme", "ublk"]
+    hw_queues: Count
+    queue_depth: Count
 
+
+class _Outcome(TypedDict):
+    """The used parts of ``result.json``. A job has no ``program``."""
+
+    device: NotRequired[_Device]
     scheduler: _Word
     rounded: list[_Rounded]
     program: _Ended | None
@@ -88,7 +95,7 @@ _OUTCOME = msgspec.json.Decoder(_Outcome)
 
 
 def read(run: RunDirectory) -> dict[str, Any]:
-    """A guest's result. RunError if there is none, or if the guest says what went wrong."""
+    """A guest's result. RunError if there is none, or if it contains an error."""
     try:
         text = run.read("result.json", _BYTES_MAX)
     except FileNotFoundError:
@@ -109,7 +116,7 @@ class ScratchError(RunError):
 
 def decoded(text: bytes, decoder: msgspec.json.Decoder[_Found], name: str) -> _Found:
     """`text` of the file `name`, by a decoder that was made on import: see
-    `blklab.domain.summaries`. RunError if it is something else."""
+    `blklab.domain.summaries`. RunError if it is not valid."""
     try:
         return decoder.decode(text)
     except (ValueError, RecursionError) as error:
@@ -119,16 +126,19 @@ def decoded(text: bytes, decoder: msgspec.json.Decoder[_Found], name: str) -> _F
 
 
 def notes(outcome: Mapping[str, Any], disk: Disk) -> tuple[str, ...]:
-    """What was not as it was asked for, a line each: queues of the disk, and tunables of which the
-    kernel has made others."""
+    """Differences from the requested settings, a line each: queues of the disk, and tunables that
+    the kernel has changed."""
     limits = core.disk_model(disk).limits
     queues, depth = limits.hw_queues, limits.queue_depth
-    tags = min(depth, scheduler.GUEST_TAGS)
+    device = outcome.get("device") or {"transport": "ublk", "hw_queues": 1}
+    many = 1 if device["transport"] == "ublk" else device["hw_queues"]
+    tags = min(depth, scheduler.GUEST_TAGS) if device["transport"] == "ublk" else depth
     fewer = (
-        f"{disk.label}: a guest has 1 hardware queue of {tags} commands, not {queues} of {depth}"
+        f"{disk.label}: a guest has {many} hardware queue{'s' if many > 1 else ''} of {tags} "
+        f"commands, not {queues} of {depth}"
     )
     return (
-        *([fewer] if (queues, depth) != (1, tags) else []),
+        *([fewer] if (queues, depth) != (many, tags) else []),
         *(
             f"{Path(row['tunable']).name}={row['asked']} is {row['set']}: "
             "the kernel counts in ticks"
@@ -138,7 +148,7 @@ def notes(outcome: Mapping[str, Any], disk: Disk) -> tuple[str, ...]:
 
 
 def too_late(lateness: Mapping[str, Any], latency_ns: float) -> str | None:
-    """Why a run whose mean latency was `latency_ns` is invalid, or None if it is not."""
+    """The reason if a run with the mean latency `latency_ns` is invalid, else None."""
     late_ns = lateness["p50_ns"]
     if latency_ns == 0 or late_ns <= LATENESS_PART * latency_ns:
         return None

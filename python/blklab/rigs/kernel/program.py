@@ -22,17 +22,11 @@ from blklab.rigs.kernel.cache import Kernel
 from blklab.rigs.kernel.errors import GuestMemoryError
 
 FILE_SYSTEMS = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
-"""What can be made on the disk, and the Debian package with the mkfs of it."""
+"""File systems for the disk, each with the Debian package of its mkfs."""
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 
 TRACE_FORMATS = ("events", "blktrace")
-"""How the block layer's events can be kept: as tracefs prints them, or for blkparse and btt."""
-
-DEVICE = "/dev/ublkb0"
-"""The disk, inside."""
-
-DEVICE_WORD = "{disk}"
-"""Stands for the disk in a command."""
+"""Formats of the block layer's events: as tracefs prints them, or for blkparse and btt."""
 
 _INIT = "blklab-guest"
 _SIGNALLED = 128
@@ -40,7 +34,7 @@ _SIGNALLED = 128
 
 @dataclass(frozen=True)
 class Program:
-    """What is to run, and before which disk."""
+    """A program to run, and its disk."""
 
     command: Sequence[str]
     disk: Disk
@@ -49,14 +43,14 @@ class Program:
     data: str = "memory"
     """``memory``, ``none`` or a file's path: see :mod:`blklab.rigs.disk_data`."""
     overwrite_data: bool = False
-    """A file system may be made where there are data."""
+    """A file system may be created even if the disk holds data."""
     shared: Sequence[Path] = ()
-    """What the guest sees of this machine: see :mod:`blklab.rigs.kernel.view`."""
+    """The guest's view of this machine: see :mod:`blklab.rigs.kernel.view`."""
     file_system: str | None = None
     mount: Path = Path("/mnt")
     memory_mib: int = 512
     scratch_mib: int = wall.SCRATCH_MIB
-    """How much room there is for what it prints, for its trace and its first directory."""
+    """The space for its output, its trace and its first directory."""
     time_travel: TimeTravel = "inf-cpu"
     timeout_s: float = 3600.0
     trace: Path | None = None
@@ -66,19 +60,20 @@ class Program:
 
 @dataclass(frozen=True)
 class Ran:
-    """How it ended."""
+    """The end of a program."""
 
     exit_code: int
-    """The program's; 128 and the signal's number if one ended it."""
+    """The program's exit code; 128 plus the signal's number if a signal ended it."""
     outcome: dict[str, Any]
     """The guest's ``result.json``."""
     wall_s: float
 
 
 def run(kernel: Kernel, program: Program, stdout: BinaryIO, stderr: BinaryIO) -> Ran:
-    """Run it to its end; then what it has printed goes to `stdout` and `stderr`.
+    """Run it to its end; then its output goes to `stdout` and `stderr`.
 
-    InputError for bad input; RunError if the guest fails. The program's own failure is none.
+    InputError for bad input; RunError if the guest fails. A failure of the program itself is not an
+    error.
     """
     _check(program, kernel)
     with contextlib.ExitStack() as stack:
@@ -143,7 +138,7 @@ def _boot(kernel: Kernel, program: Program, data: DiskData | None) -> Guest:
 
 def _keep(guest: Guest, name: str, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    guest.run.open(name).close()  # before there is a file of it
+    guest.run.open(name).close()  # before its file is created
     with (directory / name).open("wb") as kept:
         guest.run.copy(name, kept)
 
@@ -184,8 +179,7 @@ def _order(program: Program, kernel: Kernel, seen: view.View) -> dict[str, Any]:
         "trace": program.trace_format if program.trace is not None else None,
         "run": {
             "program": {
-                "command": [word.replace(DEVICE_WORD, DEVICE) for word in program.command],
-                "environment": {"BLKLAB_DISK": DEVICE},
+                "command": list(program.command),
                 "directory": str(program.mount) if program.file_system else "scratch",
             }
         },
@@ -200,7 +194,7 @@ def _check_file_system(program: Program, kernel: Kernel) -> None:
     if kind not in FILE_SYSTEMS:
         raise InputError(f"--mkfs: no '{kind}'{nearest(kind, FILE_SYSTEMS)}")
     if program.data == "none":
-        raise InputError("--data none: what is written is forgotten, and a file system needs it")
+        raise InputError("--data none: written data are discarded, and a file system needs them")
     if not program.mount.is_absolute():
         raise InputError(f"--mount: '{program.mount}' is not absolute")
     option = f"{kind.upper()}_FS"

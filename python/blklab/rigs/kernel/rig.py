@@ -1,13 +1,11 @@
-"""The `kernel` rig: the real kernel's schedulers before a disk model, in virtual time.
+"""The `kernel` rig: the real kernel's schedulers in front of a disk model, in virtual time.
 
-Each run is a guest: user-mode Linux, whose first process serves the disk model, sets the
-scheduler, runs the job and leaves its result in the run's directory.
-
-What runs on the guest's CPU takes no time, and the page cache is the kernel's, so of the
-modelled host only memory and the limits of dirty data can be chosen; the rest is
-`blklab.domain.specs.GUEST`, and every result says so. Schedulers and tunables
-that the simulator does not know are the kernel's to accept or refuse. ``kyber@mine`` runs on
-the kernel `mine`, whichever the rig's own is.
+Each run is a guest: the first process of a user-mode Linux serves the disk model, sets the
+scheduler, runs the job and leaves its result in the run's directory. Work on the guest's CPU takes
+no time, and the page cache is the kernel's, so only memory and the dirty limits of the modelled
+host can be chosen; the rest is `blklab.domain.specs.GUEST`, and every result notes this. The kernel
+accepts or refuses schedulers and tunables that the simulator does not have. ``kyber@mine`` runs on
+the kernel `mine`, whatever the rig's own kernel is.
 """
 
 from __future__ import annotations
@@ -39,9 +37,9 @@ _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 112
 _TIMEOUT_S = 1800.0
 _FIO_BYTES_MAX = 64 << 20
-# Write-back throttling is not part of any scheduler, and the other rigs have none.
+# Writeback throttling is not part of any scheduler, and the other rigs have none.
 _QUEUE = {"wbt_lat_usec": 0}
-# Of `nr_requests`, in per cent. bfq goes by what mq-deadline has, which is set before it.
+# In per cent of `nr_requests`. bfq uses the value of mq-deadline, which is set before it.
 _ASYNC_SHARE = {"bfq": 100}
 _TIME_TRAVEL: TimeTravel = "inf-cpu"
 _CLOCKS: Mapping[TimeTravel, str] = {
@@ -51,15 +49,18 @@ _CLOCKS: Mapping[TimeTravel, str] = {
 }
 
 _HOST = "host: 1 CPU, 100 ticks per second, no budget, no file system (--host guest)"
+_HOST_OF_TRANSPORTS = (
+    "host: 1 CPU, 100 ticks per second, a budget for SATA and SAS, no file system (--host "
+    "guest-scsi; for NVMe guest)"
+)
 
 
 class KernelRig(ModelledDisks):
     """See :class:`blklab.rigs.Rig`.
 
-    `kernel` is the name or key of a kernel that was built, by default the last one without
-    changes; `driver` is one of :data:`blklab.rigs.kernel.DRIVERS`. With `late_disk` a disk that is
-    late leaves a run valid: if what is tried keeps the guest's CPU busy, on which the disk's server
-    runs too.
+    `kernel` is the name or key of a built kernel, by default the last one without changes; `driver`
+    is one of :data:`blklab.rigs.kernel.DRIVERS`. With `late_disk` a run with a late disk is valid:
+    for code that keeps the guest's CPU busy, on which the disk's server runs too.
     """
 
     name = "kernel"
@@ -86,9 +87,12 @@ class KernelRig(ModelledDisks):
     def describe(self) -> dict[str, Any]:
         """See :class:`blklab.rigs.Rig`."""
         kernel = _told(self._kernel)
-        text = f"{kernel['text']}, driver {self._driver}, clock {_TIME_TRAVEL}"
+        disk, host = "ublk", _HOST
+        if self._kernel.has_transports:
+            disk, host = "of its transport", _HOST_OF_TRANSPORTS
+        text = f"{kernel['text']}, driver {self._driver}, disk {disk}, clock {_TIME_TRAVEL}"
         return {
-            "text": f"{text}: {_CLOCKS[_TIME_TRAVEL]}; {_HOST}",
+            "text": f"{text}: {_CLOCKS[_TIME_TRAVEL]}; {host}",
             "kernel": kernel,
             "driver": self._driver,
             "time_travel": _TIME_TRAVEL,
@@ -98,8 +102,9 @@ class KernelRig(ModelledDisks):
         """See :class:`blklab.rigs.Rig`."""
         values = core.check_host(changed)
         counts = host_that_counts()
+        free = {*counts, "budget"} if self._kernel.has_transports else counts
         for name, value in changed.items():
-            if name not in counts and value != GUEST[name]:
+            if name not in free and value != GUEST[name]:
                 raise InputError(
                     f"--host: {name} is {GUEST[name]} in a guest; with --rig kernel you can set "
                     f"{', '.join(sorted(counts))}"
@@ -109,7 +114,7 @@ class KernelRig(ModelledDisks):
     def check_scheduler(self, spec: SchedulerSpec) -> Scheduler:
         """See :class:`blklab.rigs.Rig` and :mod:`blklab.domain.scheduler`.
 
-        ``kernel`` is that of an ``@``, as `describe` has it.
+        ``kernel`` is the kernel after an ``@``, in the form of `describe`.
         """
         checked, own = scheduler.parse(spec.told), spec.kernel
         return checked if own is None else replace(checked, kernel=_told(cache.find(own)))
@@ -196,7 +201,7 @@ class KernelRig(ModelledDisks):
         check_workload(self.name, experiment.job)
         job = core.describe_job(experiment.job, experiment.ignore_unsupported)
         limits = core.disk_model(experiment.disk).limits
-        requests = _requests(chosen.name, limits)
+        requests = {} if kernel.has_transports else _requests(chosen.name, limits)
         asked = chosen.queue()
         depth = _async_depth(chosen.name, requests and requests | asked, kernel.version)
         queue = _QUEUE | requests | depth | asked
@@ -222,7 +227,7 @@ class KernelRig(ModelledDisks):
 
 
 def _raw(run: RunDirectory) -> dict[str, bytes]:
-    """What fio printed in the guest; nothing by another driver."""
+    """fio's output in the guest; empty for the native driver."""
     try:
         return {"fio.json": run.read("fio.json", _FIO_BYTES_MAX)}
     except FileNotFoundError:
@@ -230,7 +235,7 @@ def _raw(run: RunDirectory) -> dict[str, bytes]:
 
 
 def _told(kernel: cache.Kernel) -> dict[str, Any]:
-    """Which kernel it is, as plain data; ``text`` for a person."""
+    """The kernel as plain data; ``text`` is for display."""
     names = ("label", "key", "version", "source", "patches", "added", "config")
     return {
         "text": kernel.text,
@@ -239,18 +244,19 @@ def _told(kernel: cache.Kernel) -> dict[str, Any]:
 
 
 def host_that_counts() -> set[str]:
-    """Which of the modelled host's values a guest is given."""
+    """The values of the modelled host that a guest receives."""
     return {row.name for row in core.environment()["page cache"]}
 
 
 def _requests(name: str, limits: _core.DiskLimits) -> dict[str, int]:
-    """What `nr_requests` is before a SATA disk that takes fewer commands than its adapter."""
+    """`nr_requests` of a SATA disk that takes fewer commands than its adapter; ublk has no
+    adapter."""
     fewer = limits.hw_queues == 1 and limits.queue_depth < scheduler.ADAPTER_TAGS
     return {"nr_requests": 2 * scheduler.ADAPTER_TAGS} if fewer and name != "none" else {}
 
 
 def _async_depth(name: str, queue: Mapping[str, Any], version: str) -> dict[str, int]:
-    """What `async_depth` is there: writing `nr_requests` keeps the proportion of two to one."""
+    """`async_depth` of such a disk: writing `nr_requests` keeps the proportion of two to one."""
     share = _ASYNC_SHARE.get(name)
     if not queue or share is None or not scheduler.has_queue_async_depth(version):
         return {}
@@ -258,7 +264,7 @@ def _async_depth(name: str, queue: Mapping[str, Any], version: str) -> dict[str,
 
 
 def _flat(job: _core.Job) -> str:
-    """The job file with its variables, includes and `[global]` sections put in."""
+    """The job file with its variables, includes and `[global]` sections expanded."""
     lines = []
     for section in job.jobs:
         lines.append(f"[{section.name}]")
@@ -267,7 +273,8 @@ def _flat(job: _core.Job) -> str:
 
 
 def _sysctls(host: Mapping[str, int]) -> dict[str, int]:
-    """The page cache's settings. Limits as sizes: a ratio is of what the guest has free."""
+    """The page cache's settings. Limits are sizes, because a ratio would depend on the guest's free
+    memory."""
     memory = host["memory_kb"] * 1024
     size = {
         limit: host[f"{limit}_bytes"] or memory * host[f"{limit}_ratio"] // 100
@@ -279,12 +286,13 @@ def _sysctls(host: Mapping[str, int]) -> dict[str, int]:
 
 
 def _memory_mib(job: _core.Job, host: Mapping[str, int]) -> int:
-    """Direct I/O needs little; a page cache as large as the modelled one, and room beside it."""
+    """The guest's memory: little for direct I/O; else a page cache as large as the modelled one,
+    and more."""
     return _MIB_DIRECT if core.is_direct(job) else host["memory_kb"] // 1024 + _MIB_BESIDE_CACHE
 
 
 def _check_lateness(lateness: Mapping[str, int], result: Result) -> None:
-    """RunError if the disk could not keep up with its model."""
+    """RunError if the disk was too late."""
     sides = [job.direction(name) for job in result.jobs for name in DIRECTIONS]
     ios = sum(side.ios for side in sides)
     latency_ns = sum(side.lat.mean_ns * side.ios for side in sides) / max(ios, 1)

@@ -1,7 +1,7 @@
-"""The result of a job that ran in a guest: ``run.json`` and ``run.i64``, as
-:mod:`blklab.domain.result` takes them.
+"""The result of a job in a guest: ``run.json`` and ``run.i64``, for :mod:`blklab.domain.result`.
 
-The guest is hostile: scalars are read by their types, and the columns must be what is there.
+The guest is hostile: scalars are checked by their types, and the columns must match the file's
+length.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def _check_texts(summary: RunSummary) -> None:
 
 
 class GuestRun:
-    """See :class:`blklab.domain.result.RunData`. RunError if it is not what blklab-guest writes."""
+    """See :class:`blklab.domain.result.RunData`. RunError if blklab-guest cannot have written
+    it."""
 
     def __init__(self, run: RunDirectory) -> None:
         try:
@@ -79,5 +80,5 @@ class GuestRun:
         return list(self._places)
 
     def column(self, name: str) -> bytes:
-        """One of them; none if it is not there."""
+        """One column; empty if it is missing."""
         return self._bulk[self._places[name]] if name in self._places else b""

@@ -1,8 +1,8 @@
 """A guest's run directory, as this machine sees it.
 
-It is a file system in memory, of a fixed size, which goes with the guest: nothing of it lies on a
-disk, whatever ends blklab. A hostile process writes to it, so nothing in it is believed: a file is
-opened only if it is a regular one under that very name, and read only up to a bound.
+It is a file system in memory, of a fixed size, which ends with the guest: no part of it is on a
+disk, however blklab ends. A hostile process writes to it, so its contents are not trusted: a file
+is opened only if it is a regular file under this name, and read only up to a bound.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _BLOCK_BYTES = 1 << 20
 
 
 class RunDirectory:
-    """A directory by its descriptor; no path of this machine names it.
+    """A directory by its descriptor; this machine has no path to it.
 
-    What is put there belongs to `owner`, if that is another user than this process's.
+    New files there belong to `owner`, if that is another user than this process's.
     """
 
     def __init__(self, handle: int, owner: int | None) -> None:
@@ -29,13 +29,13 @@ class RunDirectory:
         self._owner = owner
 
     def close(self) -> None:
-        """Let it go; what is in it is gone with the guest."""
+        """Close it; its contents disappear with the guest."""
         if self._handle >= 0:
             os.close(self._handle)
         self._handle = -1
 
     def put(self, files: Mapping[str, bytes | None]) -> None:
-        """Write files, which may be programs; None is a directory. Before the guest begins."""
+        """Write files, which may be programs, before the guest begins; None is a directory."""
         for name, content in files.items():
             if content is None:
                 os.mkdir(name, 0o755, dir_fd=self._handle)
@@ -47,7 +47,7 @@ class RunDirectory:
                 os.chown(name, self._owner, self._owner, dir_fd=self._handle)
 
     def open(self, name: str) -> BinaryIO:
-        """A file to read. FileNotFoundError; RunError if it is no regular file."""
+        """A file to read. FileNotFoundError; RunError if it is not a regular file."""
         assert "/" not in name, name
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
@@ -64,7 +64,7 @@ class RunDirectory:
         return os.fdopen(handle, "rb")
 
     def read(self, name: str, bytes_max: int) -> bytes:
-        """A file's bytes. FileNotFoundError; RunError if it is no regular file or has more."""
+        """A file's bytes. FileNotFoundError; RunError if it is not a regular file or too long."""
         with self.open(name) as file:
             found = file.read(bytes_max + 1)
         if len(found) > bytes_max:
@@ -72,8 +72,8 @@ class RunDirectory:
         return found
 
     def copy(self, name: str, to: BinaryIO) -> None:
-        """A file's bytes, if it is there. RunError behind as many as the directory has room for: a
-        file with holes has no end."""
+        """A file's bytes, if it exists. RunError if it is longer than the directory's size, because
+        a file with holes may have any length."""
         left = self.size_mib << 20
         with contextlib.suppress(FileNotFoundError), self.open(name) as file:
             while block := file.read(_BLOCK_BYTES):
@@ -85,11 +85,11 @@ class RunDirectory:
 
     @property
     def size_mib(self) -> int:
-        """How much it has room for."""
+        """Its size."""
         found = os.fstatvfs(self._handle)
         return found.f_blocks * found.f_frsize >> 20
 
     @property
     def is_full(self) -> bool:
-        """Whether no more can be written."""
+        """Whether it is full."""
         return os.fstatvfs(self._handle).f_bavail == 0

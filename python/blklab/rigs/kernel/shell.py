@@ -1,4 +1,4 @@
-"""A shell of this machine in a guest, with a modelled disk if one is asked for."""
+"""A shell of this machine in a guest, with a modelled disk if requested."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _SERVER = "blklab-disk"
 _REASON_BYTES_MAX = 4096
 
 
-def _order(disk: Disk, spec: str, version: str) -> dict[str, bytes | None]:
-    """What is in the run directory of a guest with a disk of the model `disk` under the scheduler
-    `spec`, for a kernel of that `version`. InputError if one is wrong.
+def _order(disk: Disk, spec: str, kernel: Kernel) -> dict[str, bytes | None]:
+    """The files in the run directory of a guest with a disk of the model `disk` under the scheduler
+    `spec`, on `kernel`. InputError if one is wrong.
     """
     depth = core.disk_model(disk).limits.queue_depth
     changes = [*disk.overrides]
-    if depth > scheduler.GUEST_TAGS:
+    if depth > scheduler.GUEST_TAGS and not kernel.has_transports:
         changes.append(("queue_depth", str(scheduler.GUEST_TAGS)))
-    serve = [f"./{_SERVER}", "create", "--disk", "disk.toml"]
+    serve = [f"./{_SERVER}", "create", "--driver", "own", "--disk", "disk.toml"]
     for key, value in changes:
         serve += ["--set", f"{key}={value}"]
-    document = {"serve": serve, **scheduler.parse(spec).for_guest({}, version)}
+    document = {"serve": serve, **scheduler.parse(spec).for_guest({}, kernel.version)}
     return {
-        # Where the guest has directories of its own, it would not see the server.
+        # In the guest's own directories, it would not see the server.
         _SERVER: binaries.find(_SERVER).read_bytes(),
         "disk.toml": disk.file.text.encode(),
         "disk.json": json.dumps(document).encode(),
@@ -64,14 +64,14 @@ def run(
 ) -> None:
     """Start it on this process's terminal, and wait for its end. InputError without a terminal, or
     if the disk or its scheduler `spec` is wrong; RunError if the guest fails."""
-    order = {} if disk is None else _order(disk, spec, kernel.version)
+    order = {} if disk is None else _order(disk, spec, kernel)
     if not sys.stdin.isatty():
         raise InputError("a shell needs a terminal as its standard input")
     terminal = termios.tcgetattr(sys.stdin)
     tell(f"{kernel.text}; leave with: exit")
     init = HERE / "shell_init.py"
     python = Path(sys.executable).resolve()
-    # Python may lie anywhere; with it goes its library.
+    # Python may be installed anywhere, with its library.
     unseen = [path for path in (python, Path(sys.base_prefix)) if not is_seen(path)]
     try:
         with boot(
@@ -87,6 +87,6 @@ def run(
             guest.wait()
             _check(guest.run)
     finally:
-        # A guest that is killed leaves the terminal as it had set it.
+        # A killed guest leaves its settings of the terminal.
         with contextlib.suppress(termios.error):
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)

@@ -1,13 +1,13 @@
 """The init of `blklab kernel shell`: runs inside of the guest, as its first process.
 
-Mounts what a shell expects, runs it on the console and powers the guest off after it. Only
-the standard library, and no site: it is run by path. ::
+Mounts the file systems that a shell expects, runs it on the console and then powers the guest off.
+Uses only the standard library without site, because it is run by path. ::
 
     shell_init.py SHELL [ARGUMENT...]
 
 If the run directory has a ``disk.json``, there is a disk: ``serve`` in it is the command of
-the server, the rest is as in the guest.json of a run. If it cannot be had so, there is no
-shell, and the reason stands in the file ``failed``.
+the server, the rest is as in the guest.json of a run. If the disk fails, there is no shell, and the
+file ``failed`` has the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 _POWER_OFF = 0x4321FEDC
 """LINUX_REBOOT_CMD_POWER_OFF, reboot(2)."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
-# What is mounted, in order: type, place, data. A guest's own /tmp and /run hide the host's.
+# The mounts, in order: type, place, data. A guest's own /tmp and /run hide the host's.
 _MOUNTS = (
     ("proc", "/proc", ""),
     ("sysfs", "/sys", ""),
@@ -41,7 +41,7 @@ _MOUNTS = (
 
 
 def main(shell: list[str]) -> None:
-    """Mount, run `shell`, power off; whatever goes wrong, power off."""
+    """Mount, run `shell`, power off; power off after any error."""
     try:
         for kind, place, data in _MOUNTS:
             _mount(kind, place, data)
@@ -61,7 +61,7 @@ def main(shell: list[str]) -> None:
 
 
 def _run_directory() -> str:
-    """From the kernel's command line; a value with blanks stands in quotes as a whole."""
+    """A value of the kernel's command line; a value with blanks is quoted as a whole."""
     text = Path("/proc/cmdline").read_text(encoding="utf-8")
     quoted = text.partition('"blklab.run=')[2].partition('"')[0]
     return quoted or text.partition("blklab.run=")[2].split()[0]
@@ -82,7 +82,7 @@ def _run_with_disk(shell: list[str], directory: str, order: dict[str, Any]) -> N
         assert server.stdout is not None
         first = server.stdout.readline().decode()
         if not first:
-            _fail(directory, "the disk could not be served")  # it has said why
+            _fail(directory, "the disk could not be served")  # it has printed the reason
             return
         device = first.partition(":")[0]
         os.environ["BLKLAB_DISK"] = device
@@ -98,7 +98,7 @@ def _run_with_disk(shell: list[str], directory: str, order: dict[str, Any]) -> N
             print(f"{first.partition(';')[0]}; {order['scheduler']}", file=sys.stderr)
             _run(shell, directory)
         server.send_signal(signal.SIGTERM)
-        # Its report has to go somewhere.
+        # Its report needs a file.
         server.communicate()
 
 
@@ -121,7 +121,7 @@ def _run(shell: list[str], directory: str) -> None:
     child = os.fork()
     if child == 0:
         os.setsid()
-        # Job control wants a terminal of the shell's own; a pipe cannot be one.
+        # Job control needs a terminal for the shell; a pipe cannot be one.
         if os.isatty(0):
             fcntl.ioctl(0, termios.TIOCSCTTY, 1)
         os.chdir(directory)

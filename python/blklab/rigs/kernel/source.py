@@ -22,8 +22,8 @@ from blklab.errors import InputError, nearest
 from blklab.rigs.kernel import DEFAULT_VERSION, cache, mirror
 from blklab.rigs.kernel.errors import KernelError
 
-# A third of the source's size, and nothing that user-mode Linux is built of. What a
-# directory's Kconfig and Makefiles say stays, since others include it.
+# A third of the source's size, and not needed for user-mode Linux. The Kconfig files and Makefiles
+# of a directory stay, because others include them.
 _ARCHITECTURES = (
     *("alpha", "arc", "arm", "arm64", "csky", "hexagon", "loongarch", "m68k", "microblaze"),
     *("mips", "nios2", "openrisc", "parisc", "powerpc", "riscv", "s390", "sh", "sparc", "xtensa"),
@@ -41,23 +41,23 @@ _BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Source:
-    """A tree that can be built; not to be written to."""
+    """A tree that can be built; read-only."""
 
     top: Path
     identity: str
-    """The same for the same source; of a user's directory its path, since files in it change."""
+    """Equal for equal sources; for a user's directory its path, because its files change."""
     label: str
     """For a person."""
     name: str
-    """What a kernel of it is called if the user does not say."""
+    """The default name of a kernel from it."""
     own: bool = False
     """The user's directory."""
 
 
 def find(what: str | None, steps: Steps, *, refresh: bool = False) -> Source:
-    """The source for a directory, a tarball or a version; fetched and unpacked if need be.
+    """The source for a directory, a tarball or a version; fetched and unpacked if necessary.
 
-    A version is taken from the cache if any fits, with `refresh` the mirror's newest.
+    A version comes from the cache if one matches; with `refresh` it is the mirror's newest.
     """
     if what is None:
         return _version(DEFAULT_VERSION, steps, refresh)
@@ -74,9 +74,10 @@ def find(what: str | None, steps: Steps, *, refresh: bool = False) -> Source:
 
 
 def files(source: Source) -> dict[str, os.stat_result]:
-    """Every file to build of, relative to the top, in order of name.
+    """Every file of the source, relative to the top, in order of name.
 
-    Of a git checkout what git tracks or would: no objects of an earlier build in the tree.
+    In a git checkout, the files that git tracks or would track, without objects of an earlier
+    build.
     """
     if source.own and (source.top / ".git").exists():
         return dict(_git_files(source.top))
@@ -84,7 +85,7 @@ def files(source: Source) -> dict[str, os.stat_result]:
 
 
 def file(source: Source, name: str) -> bytes:
-    """The text of one file. InputError, with the nearest name, if there is none such."""
+    """The text of one file. InputError, with the nearest name, if it does not exist."""
     path = source.top / name
     if path.is_file() and path.resolve().is_relative_to(source.top.resolve()):
         return path.read_bytes()
@@ -96,12 +97,11 @@ def file(source: Source, name: str) -> bytes:
 def _directory(path: Path) -> Source:
     top = path.resolve()
     if not (top / "Kconfig").is_file() or not (top / "arch/um").is_dir():
-        raise InputError(f"--source: {path}: no Linux source: no Kconfig and arch/um in it")
+        raise InputError(f"--source: {path}: not a Linux source: it has no Kconfig and arch/um")
     built_in = [name for name in (".config", "include/config") if (top / name).exists()]
     if built_in and not (top / ".git").exists():
         raise InputError(
-            f"--source: {path}: was built in ({built_in[0]} is there); "
-            "first run 'make mrproper' in it"
+            f"--source: {path}: contains a build ({built_in[0]}); first run 'make mrproper' in it"
         )
     return Source(top, f"directory {top}", str(path), top.name, own=True)
 
@@ -155,7 +155,7 @@ def _unpacked(wanted: str) -> Source | None:
             order = NativeVersion(version)
             row = {name: str(row[name]) for name in ("identity", "label", "name")}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            # Not ours, or damaged: it is fetched anew.
+            # Not ours, or damaged: it is fetched again.
             continue
         package = mirror.Package("", version, "", "", 0, False)
         unpacked_so = note.parent == _place(row["identity"]).parent
@@ -184,7 +184,7 @@ def _unpack_once(source: Source, reader: IO[bytes], name: str, steps: Steps) -> 
 
 
 def _unpack(reader: IO[bytes], name: str, target: Path) -> None:
-    """A tarball with one directory in it, whose contents go to `target`."""
+    """Unpack a tarball with one top directory; its contents go to `target`."""
     target.mkdir()
     left_out = [f"--exclude=*/{place}/*{suffix}" for place in LEFT_OUT
                 for suffix in _LEFT_OUT_SUFFIXES]  # fmt: skip
@@ -205,7 +205,7 @@ def _unpack(reader: IO[bytes], name: str, target: Path) -> None:
                 tar.stdin.write(block)
             tar.stdin.close()
         except BrokenPipeError:
-            # It ends with an error of its own, or has read all that it wants.
+            # It has ended with its own error, or has read everything it needs.
             pass
         words = tar.stderr.read().decode(errors="replace").splitlines()
         if tar.wait():
@@ -215,11 +215,11 @@ def _unpack(reader: IO[bytes], name: str, target: Path) -> None:
             tar.kill()
             tar.wait()
     if not (target / "Kconfig").is_file():
-        raise KernelError(f"{name}: no Linux source: no Kconfig at its top")
+        raise KernelError(f"{name}: not a Linux source: no Kconfig at its top")
 
 
 class _package_data:  # noqa: N801 (a context manager, used as a function)
-    """The tarball inside of a linux-source package, to be read as a stream.
+    """The tarball in a linux-source package, read as a stream.
 
     A package is an ar archive (deb(5)): 60 bytes of header before each member, of which
     bytes 48 to 58 are the length, and members begin at even places. No dpkg is needed.

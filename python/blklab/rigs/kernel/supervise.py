@@ -1,12 +1,11 @@
 """Runs one guest and ends all of it when the process that started it ends.
 
-A program of its own, run by path, so that it starts fast and lives on when blklab is
-killed. Its standard input is a pipe that blklab holds open: when that closes, for whatever
-reason, the guest is killed. ::
+A separate program, run by path, so that it starts fast and survives a killed blklab. Its standard
+input is a pipe that blklab holds open: when that closes for any reason, it kills the guest. ::
 
     supervise.py TIMEOUT_S CONSOLE CONSOLE_BYTES_MAX INFO READY GO COMMAND...
 
-CONSOLE is ``to:N``, a descriptor for what the guest prints; ``terminal:N`` gives the guest itself
+CONSOLE is ``to:N``, a descriptor for the guest's output; ``terminal:N`` gives the guest itself
 descriptor N to read from and standard output to write to. INFO, READY and GO are descriptors too,
 which the command finds under the numbers below. Exit codes are below.
 """
@@ -24,7 +23,7 @@ import time
 
 POWERED_OFF, PANICKED, TIMED_OUT, ABANDONED, DIED = 0, 10, 11, 12, 13
 """Exit codes: the guest ended in order; its kernel panicked; the limit of wall time passed;
-the starting process has ended; the guest's process ended in some other way."""
+the starting process has ended; the guest's process ended in another way."""
 
 INFO, READY, GO = 3, 4, 5
 """Descriptors of the command: see :mod:`blklab.rigs.kernel.wall`. One digit, for a shell's sake."""
@@ -41,9 +40,9 @@ _JOIN_SESSION_KEYRING = 1
 
 def main(timeout_s: float, console: str, console_bytes_max: int, shared: list[int],
          command: list[str]) -> int:  # fmt: skip
-    """Run the guest to its end, whichever it is; an exit code of those above."""
+    """Run the guest to its end; returns one of the exit codes above."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Only the end of standard input counts, so that there is one way to end.
+        # Only the end of standard input counts, so that there is a single way to end.
         signal.signal(number, signal.SIG_IGN)
     kind, _, number_text = console.partition(":")
     terminal, file = (int(number_text), -1) if kind == "terminal" else (None, int(number_text))
@@ -59,7 +58,7 @@ def _start(command: list[str], terminal: int | None, shared: list[int]) -> tuple
     reading, writing = os.pipe() if terminal is None else (None, None)
     guest = os.fork()
     if guest:
-        # blklab is to notice when the other end is gone.
+        # blklab must notice when the other end is closed.
         for one in (*shared, *([] if writing is None else [writing])):
             os.close(one)
         return guest, reading
@@ -72,7 +71,7 @@ def _start(command: list[str], terminal: int | None, shared: list[int]) -> tuple
             os.dup2(writing, 1)
             os.dup2(writing, 2)
         _leave_keys()
-        # First out of the way of each other's new numbers.
+        # First move them away from each other's new numbers.
         away = [fcntl.fcntl(one, fcntl.F_DUPFD, _OUT_OF_THE_WAY) for one in shared]
         for one, agreed in zip(away, (INFO, READY, GO), strict=True):
             os.dup2(one, agreed)
@@ -84,7 +83,7 @@ def _start(command: list[str], terminal: int | None, shared: list[int]) -> tuple
 
 
 def _leave_keys() -> None:
-    """The keys of a login session are inherited, whatever user a process becomes."""
+    """Drop the keys of the login session, which a process inherits even as another user."""
     number = _KEYCTL.get(os.uname().machine)
     if number is not None:
         ctypes.CDLL(None).syscall(number, _JOIN_SESSION_KEYRING, None)
@@ -101,7 +100,7 @@ def _watch(
         ready, _, _ = select.select(wanted, [], [], max(0.0, end_s - time.monotonic()))
         if lifeline in ready:
             return ABANDONED
-        # A guest that never stops talking ends in time, too.
+        # A guest with endless output ends in time, too.
         if not ready or time.monotonic() >= end_s:
             return PANICKED if panicked else TIMED_OUT
         if output is not None and output in ready:
@@ -110,12 +109,12 @@ def _watch(
                 left = _write(file, block, left)
                 tail = (tail + block)[-_BLOCK_BYTES:]
                 if PANIC in tail and not panicked:
-                    # It may hang after it; what it still says is worth a moment.
+                    # It may hang after the panic; its remaining output is worth a moment.
                     panicked, end_s = True, min(end_s, time.monotonic() + _AFTER_PANIC_S)
                 continue
             output = None
         if ended in ready:
-            # It stays a zombie until its group is dead, so that no other can have its number.
+            # It stays a zombie until its group is dead, so that its number is not reused.
             found = os.waitid(os.P_PID, guest, os.WEXITED | os.WNOWAIT)
             if panicked:
                 return PANICKED
@@ -124,7 +123,7 @@ def _watch(
 
 
 def _write(file: int, block: bytes, left: int) -> int:
-    """Append within the bound; how many bytes may still come."""
+    """Append within the bound; returns the number of bytes that may still come."""
     if left <= 0:
         return left
     os.write(file, block[:left])
@@ -135,8 +134,8 @@ def _write(file: int, block: bytes, left: int) -> int:
 
 
 def _kill(guest: int) -> None:
-    """All of its session; behind the wall all processes die with the first one."""
-    # By its own number first: until its setsid it has no group, and nothing else to kill.
+    """Kill its session; in the sandbox all processes die with the first one."""
+    # First by its own number: before its setsid it has no group, and there is no other process.
     for kill in (os.kill, os.killpg):
         with contextlib.suppress(ProcessLookupError):
             kill(guest, signal.SIGKILL)

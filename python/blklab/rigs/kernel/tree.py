@@ -1,9 +1,9 @@
-"""The tree that is built: a source's files with patches in them, kept between builds.
+"""The build tree: a source's files with patches applied, stored between builds. make compares
+times, so only files with changed bytes may get a new time.
 
-make compares times, so only files whose bytes change may get a new one. The tree therefore
-follows its source file by file: hard links to an unpacked source in the cache, copies of a
-user's own files. Whatever is written replaces a file and never writes into it, so that a
-link's other end stays as it is.
+The tree therefore follows its source file by file: hard links to an unpacked source in the cache,
+copies of a user's own files. A write replaces a file and never changes it in place, so that the
+other end of a link stays unchanged.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _Stamp = tuple[int, int]
 
 @dataclass(frozen=True)
 class _Note:
-    """What is known of a tree."""
+    """The recorded state of a tree."""
 
     files: dict[str, _Stamp] = field(default_factory=dict)
     patched: list[str] = field(default_factory=list)
 
 
 class Tree:
-    """A tree at `top`; what is known of it stands in the file `note`. Needs its lock held."""
+    """A tree at `top`; its state is recorded in the file `note`. Needs its lock."""
 
     def __init__(self, top: Path, note: Path) -> None:
         self.top = top
@@ -40,7 +40,7 @@ class Tree:
         try:
             row = msgspec.json.decode(note.read_bytes(), type=_Note)
         except (OSError, msgspec.MsgspecError, UnicodeError):
-            # Nothing is sure then: every file is written anew.
+            # The state is unknown: every file is written again.
             row = _Note()
         self._stamps: dict[str, _Stamp] = dict(row.files)
         self._patched: set[str] = set(row.patched)
@@ -51,13 +51,13 @@ class Tree:
         files: Mapping[str, os.stat_result],
         patched: Mapping[str, bytes | None],
     ) -> list[str]:
-        """Make the tree what `source` is with `patched` files in it; names that changed.
+        """Update the tree to `source` with the `patched` files; returns the changed names.
 
-        If this is interrupted, the next call makes good what is half done.
+        After an interruption, the next call completes the update.
         """
         stamps = {name: (found.st_size, found.st_mtime_ns) for name, found in files.items()}
         stale = {name for name, stamp in stamps.items() if self._stamps.get(name) != stamp}
-        # First what is no longer sure, then the files, then the new state.
+        # First record the uncertain files, then write the files, then record the new state.
         unsure = stale | self._patched | set(patched)
         self._stamps = {name: s for name, s in self._stamps.items() if name not in unsure}
         gone = self._stamps.keys() - stamps.keys()
@@ -93,7 +93,7 @@ class Tree:
         return self._write(name, text, executable)
 
     def _write(self, name: str, text: bytes | None, executable: bool | None = None) -> bool:
-        """Replace the file if its bytes are others; None removes it. True if it did."""
+        """Replace the file if its bytes differ; None removes it. True if it changed."""
         target = self.top / name
         if text is None:
             was_there = target.exists()

@@ -1,8 +1,9 @@
-"""What a guest sees of this machine: the system's programs, and what a user shares with it.
+"""The guest's view of this machine: the system's programs, and the files that the user shares.
 
-A guest is hostile: its kernel may have been patched by anyone, and what its kernel may read on this
-machine any program in it may read. So a guest sees what programs need to run, and beside that
-only what the user names. All of it is read-only; :mod:`blklab.rigs.kernel.wall` sees to that.
+A guest is hostile: its kernel may have an untrusted patch, and any program in the guest can read
+everything that its kernel can read. So a guest sees the files that programs need, and otherwise
+only those that the user names. All of them are read-only; :mod:`blklab.rigs.kernel.wall` enforces
+this.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from pathlib import Path
 from blklab.errors import InputError
 
 HERE = Path("/run/blklab")
-"""Where things of a guest lie inside. Wherever they lie outside, names inside are the same: how
-long they are decides how much memory a guest has left."""
+"""The directory of a guest's own files inside. Names inside do not depend on paths outside, because
+their lengths affect the guest's free memory."""
 IMAGE = HERE / "linux"
 """Its kernel."""
 RUN = HERE / "run"
-"""The one directory that a guest may write to."""
+"""The only directory that a guest may write to."""
 DATA = RUN / "data"
 """The file with its disk's data, if there is one."""
 MEMORY = Path("/dev/shm")
-"""What its memory is made of."""
+"""The directory for its memory."""
 
 SYSTEM = tuple(
     map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"))
@@ -34,7 +35,7 @@ SYSTEM = tuple(
 """Programs, their libraries and their configuration."""
 
 EMPTY = tuple(map(Path, ("/tmp", "/sys", "/mnt", "/root", "/home", "/var/tmp")))
-"""Empty directories, which a guest can mount something on."""
+"""Empty directories, for a guest's own mounts."""
 
 PRIVATE: Mapping[str, str] = {
     ".ssh": "keys for other machines",
@@ -64,26 +65,26 @@ PRIVATE: Mapping[str, str] = {
     ".zsh_history": "commands, at times with passwords in them",
     ".python_history": "commands, at times with passwords in them",
 }
-"""What is empty inside in any directory that is shared, and why."""
+"""Names that are empty inside any shared directory, with the reason."""
 
 _OWN = tuple(map(Path, ("/tmp", "/run")))
-"""Directories of which a guest has its own. What is shared below them is mounted once more."""
+"""Directories that a guest has itself. Shared directories below them are mounted again."""
 _NEVER = tuple(map(Path, ("/proc", "/sys", "/dev", "/run/blklab")))
-"""Their content is this machine itself, not files."""
+"""Directories that show the machine itself, not files."""
 _TOO_MUCH = tuple(map(Path, ("/home", "/var", "/var/lib", "/var/log", "/var/tmp", "/dev/shm")))
 """Holds files of all users: not shared as a whole."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What one guest sees beside the system."""
+    """The view of one guest, besides the system."""
 
     programs: Mapping[str, Path] = field(default_factory=dict)
-    """Files of blklab's own, by the name that they have in :data:`HERE`."""
+    """blklab's own files, by their names in :data:`HERE`."""
     shared: tuple[Path, ...] = ()
-    """Files and directories, each at its own place, without what is :data:`PRIVATE`."""
+    """Files and directories, each at its own place, without those in :data:`PRIVATE`."""
     mountpoints: tuple[Path, ...] = ()
-    """Directories that are to be there."""
+    """Directories to create."""
     data: Path | None = None
     """A file that the guest may write to, as :data:`DATA`."""
     held: tuple[int, ...] = ()
@@ -100,16 +101,16 @@ class View:
 
 @dataclass(frozen=True)
 class Shared:
-    """What a command line gives a guest to see."""
+    """The view for a command line."""
 
     paths: tuple[Path, ...]
     note: str | None
-    """What a user may expect in the guest but does not find."""
+    """Files that a user may expect in the guest, but that are hidden."""
 
 
 def shared(command: Sequence[str], asked: Iterable[Path] = ()) -> Shared:
-    """The current directory, unless that would be too much; the files and directories that the
-    words of `command` name; and what was `asked` for. InputError if that is never shared.
+    """The current directory, unless it contains too much; the files and directories that the words
+    of `command` name; and the `asked` ones. InputError for one that is never shared.
     """
     found = [_checked(path) for path in asked]
     here = Path.cwd()
@@ -126,7 +127,7 @@ def shared(command: Sequence[str], asked: Iterable[Path] = ()) -> Shared:
         )
     for word in command:
         path = _absolute(here / word)
-        # By its name, and where it lies: a link is seen too.
+        # By its name and by its target: a link is visible too.
         both = (path, path.resolve()) if word and _exists(path) else ()
         if all(too_much(one) is None and not is_private(one) for one in both):
             found += both
@@ -140,7 +141,7 @@ def is_seen(path: Path) -> bool:
 
 
 def too_much(path: Path) -> str | None:
-    """Why the directory `path` is not shared as a whole; None if it is."""
+    """The reason if the directory `path` is not shared as a whole; else None."""
     if _within(path, _NEVER):
         return "the machine itself"
     if not path.is_dir():
@@ -158,12 +159,12 @@ def too_much(path: Path) -> str | None:
 
 
 def is_private(path: Path) -> bool:
-    """Whether it is, or lies in, what :data:`PRIVATE` lists."""
+    """Whether it is in :data:`PRIVATE`, or below an entry."""
     return any(f"/{name}/" in f"{path}/" for name in PRIVATE)
 
 
 def masked(paths: Iterable[Path]) -> Iterator[Path]:
-    """What is empty inside, of directories that are shared and of ``/etc``."""
+    """Paths that are empty inside, in shared directories and in ``/etc``."""
     yield from _secrets_of_the_system()
     for directory in paths:
         for name in PRIVATE:
@@ -174,7 +175,7 @@ def masked(paths: Iterable[Path]) -> Iterator[Path]:
 
 @functools.cache
 def _secrets_of_the_system() -> tuple[Path, ...]:
-    """Files below ``/etc`` that this user may read through a group, and others may not. Root's
+    """Files below ``/etc`` that this user may read through a group, and other users may not. Root's
     guests run as the user `nobody`, which may not either."""
     if os.geteuid() == 0:
         return ()
@@ -220,7 +221,7 @@ def _all_may_read(directory: Path) -> bool:
 
 
 def _absolute(path: Path) -> Path:
-    """Without ``..``, but with its symbolic links: a guest is to find it by this name."""
+    """The path without ``..``, but with its symbolic links, because a guest uses this name."""
     return Path(os.path.normpath(Path.cwd() / path))
 
 
@@ -228,7 +229,7 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError):
-        return False  # a word too long for a name, or not allowed to be looked at
+        return False  # a word too long for a name, or a path without permission
 
 
 def _home() -> Path | None:

@@ -1,18 +1,17 @@
-"""The barrier around a guest: its process sees the view and nothing else of this machine.
+"""The barrier around a guest: its process sees only the view of this machine.
 
-User-mode Linux is a process like others, with its user's rights, and what its kernel was patched
-with is anyone's: a guest is taken to run any code in that process. So the wall is around the
-process, not in the guest: bubblewrap (the sandbox of Flatpak, without privileges of its own, in
-every distribution) starts it
+User-mode Linux is a normal process with its user's rights, and its kernel may have an untrusted
+patch, so any code may run in this process. The barrier is therefore around the process, not in the
+guest: bubblewrap (the sandbox of Flatpak, unprivileged, in every distribution) starts it
 
-* in a file system made of the view: read-only but for the run directory and the disk's data;
-* with process numbers, network, IPC and host name of its own: it can neither signal nor trace nor
-  connect to anything of this machine;
-* without capabilities, which no program gives it back (no_new_privs), and under root's hands
-  as `nobody`: what others may not read it may not either;
-* bound to blklab: it dies with it, and no process of it stays.
+* in a file system made from the view: read-only except for the run directory and the disk's data;
+* with its own namespaces for processes, network, IPC and host name: it can neither signal nor trace
+  nor connect to other processes of this machine;
+* without capabilities, which no program can give back (no_new_privs), and for root as the user
+  `nobody`: it cannot read files that other users may not read;
+* bound to blklab: it dies with blklab, including all its processes.
 
-Where there is no wall, no guest is started.
+Without this barrier, no guest starts.
 """
 
 from __future__ import annotations
@@ -36,18 +35,18 @@ from blklab.rigs.kernel.rundir import RunDirectory
 from blklab.rigs.kernel.view import View
 
 NOBODY = 65534
-"""Debian's, and the kernel's own number for it."""
+"""Debian's number of the user `nobody`, and the kernel's own."""
 SCRATCH_MIB = 1024
-"""How much a guest's run directory has room for."""
+"""The default size of a guest's run directory."""
 
-# Beside the guest's own memory: pages of the kernel's image that it moves there, sockets.
+# In addition to the guest's own memory: moved pages of the kernel's image, sockets.
 _MEMORY_BESIDE_MIB = 64
 _PROBE_S = 20.0
 _SIZE, _DISABLE_USERNS = (0, 7), (0, 8)
-"""Versions of bubblewrap with these options. Without the first a file system in memory has room
-for half of the machine's."""
-# Says that the view is made, and waits until the run directory is filled. A hostile program that
-# dumps its memory would write where the machine keeps such dumps.
+"""Versions of bubblewrap with these options. Without the first, a file system in memory may use
+half of the machine's memory."""
+# Reports that the view is ready, and waits until the run directory is filled. No core dumps: a
+# hostile program could write to the machine's directory of dumps.
 _BEGIN = (
     f"ulimit -c 0; echo >&{supervise.READY} && read -r go <&{supervise.GO} && "
     f'exec "$@" {supervise.READY}>&- {supervise.GO}<&-'
@@ -64,14 +63,15 @@ class Bubblewrap:
     def command(
         self, seen: View, image: Path, memory_mib: int, scratch_mib: int, words: Sequence[str]
     ) -> list[str]:
-        """Run `words` behind the wall, with `seen` before them."""
+        """Run `words` in the sandbox of the view `seen`."""
         root = os.geteuid() == 0
         return [
             self.path,
             *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
             *("--unshare-cgroup-try", "--new-session", "--die-with-parent", "--cap-drop", "ALL"),
             *([] if root else ["--unshare-user"]),
-            # With a user name space of its own it could ask the kernel for more than it needs.
+            # With its own user namespace it could use more of the kernel's interfaces than it
+            # needs.
             *([] if root or self.version < _DISABLE_USERNS else ["--disable-userns"]),
             *_system(),
             *("--proc", "/proc", "--dev", "/dev"),
@@ -100,23 +100,24 @@ class Bubblewrap:
 def command(
     seen: View, image: Path, memory_mib: int, scratch_mib: int, words: Sequence[str]
 ) -> list[str]:
-    """Run `words` behind the wall once an :class:`Entry` lets them go. RunError without a wall."""
+    """Run `words` in the sandbox after an :class:`Entry` releases them. RunError without a
+    sandbox."""
     found = _found()
     if os.geteuid() == 0:
-        _check_nobody_may_read([image, *seen.programs.values()])
+        _check_readable_by_nobody([image, *seen.programs.values()])
     begin = ["/bin/sh", "-c", _BEGIN, "sh", *words]
     made = found.command(seen, image, memory_mib, scratch_mib, begin)
     return [made[0], "--info-fd", str(supervise.INFO), *made[1:]]
 
 
 def told() -> str:
-    """What confines guests here. RunError if nothing does."""
+    """The confinement of guests here. RunError if there is none."""
     return f"bubblewrap {'.'.join(map(str, _found().version))}"
 
 
 @functools.cache
 def _found() -> Bubblewrap:
-    """The one that works here, tried once."""
+    """A working bubblewrap, tried once."""
     refused = "blklab starts no guest without confinement"
     path = shutil.which("bwrap")
     if path is None:
@@ -141,12 +142,12 @@ def _found() -> Bubblewrap:
     return found
 
 
-def _check_nobody_may_read(files: Iterable[Path]) -> None:
+def _check_readable_by_nobody(files: Iterable[Path]) -> None:
     for path in files:
         if not path.is_file():
             continue
         mode = path.stat().st_mode
-        # What its owner may run is a program.
+        # A file that its owner may execute is a program.
         wanted = stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
         if mode & wanted != wanted:
             raise RunError(
@@ -167,7 +168,8 @@ def _read_only(path: Path, place: Path) -> list[str]:
 
 
 def _shared(path: Path) -> list[str]:
-    """At its own place. Directories on the way there that bubblewrap makes are its user's alone."""
+    """Binds it at its own place. bubblewrap would make parent directories accessible only to its
+    user."""
     way = [word for parent in reversed(path.parents[:-1]) for word in ("--dir", str(parent))]
     return [*way, *_read_only(path, path)]
 
@@ -179,7 +181,7 @@ def _emptied(path: Path) -> list[str]:
 
 
 def _as_nobody() -> list[str]:
-    """What root's bubblewrap runs, which has the right to become another user and no other."""
+    """The command under root's bubblewrap, which has only the right to become another user."""
     rights = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
     return [
         *(word for right in rights for word in ("--cap-add", right)),
@@ -189,10 +191,11 @@ def _as_nobody() -> list[str]:
 
 
 class Entry:
-    """blklab's entry: after the view is made and before the guest begins.
+    """blklab's access between the creation of the view and the start of the guest. bubblewrap
+    reports the number of its first process; the command that it starts reports that the view is
+    ready, and waits.
 
-    bubblewrap tells the number of its first process; what it starts says when the view is made, and
-    waits. By then nothing hostile runs, and the run directory is where it is to be.
+    At this time no hostile code runs yet, and the run directory is in its place.
     """
 
     def __init__(self) -> None:
@@ -200,18 +203,18 @@ class Entry:
         self._ready, ready = os.pipe()
         go, self._go = os.pipe()
         self.theirs: tuple[int, ...] = (info, ready, go)
-        """To be given on as :data:`supervise.INFO`, `READY` and `GO`."""
+        """Descriptors to pass as :data:`supervise.INFO`, `READY` and `GO`."""
         self._ours: tuple[int, ...] = (self._info, self._ready, self._go)
 
     def given_on(self) -> None:
-        """The others have theirs."""
+        """Close our copies of the passed ends."""
         for one in self.theirs:
             os.close(one)
         self.theirs = ()
 
     def enter(self) -> tuple[int, RunDirectory] | None:
-        """A descriptor of the first process behind the wall, with which all others end, and the
-        run directory. None if the wall could not be made; the console says why."""
+        """A descriptor of the first process in the sandbox, with which all others end, and the run
+        directory. None if the sandbox failed; the console has the reason."""
         info = b"".join(iter(lambda: os.read(self._info, 4096), b""))
         if not info or not os.read(self._ready, 1):
             return None
@@ -229,7 +232,7 @@ class Entry:
             poll = select.poll()
             poll.register(self._go, select.POLLERR)
             if poll.poll(0):
-                # Nothing waits any more: the number may have become another process's.
+                # The process no longer waits: its number may have been reused.
                 return None
             process, run, memory = handles
             if os.geteuid() == 0:
@@ -240,8 +243,8 @@ class Entry:
         return process, RunDirectory(run, NOBODY if os.geteuid() == 0 else None)
 
     def let_go(self) -> None:
-        """The guest begins."""
-        # If none is there any more, its end says so.
+        """Start the guest."""
+        # If it has ended, its exit code shows it.
         with contextlib.suppress(BrokenPipeError):
             os.write(self._go, b"\n")
 

@@ -1,1 +1,1 @@
-"""Real disks of this machine: every change to them is undone, whatever happens."""
+"""Real disks of this machine: every change to them is undone, even after a crash."""

@@ -1,13 +1,12 @@
 """The settings of disks: changed for a run, and restored whatever happens.
 
-Before the first change the journal has what the disk was set to (`Queue.settings`). It is put back
-when the ``with`` ends, in whichever way; after ``kill -9`` by the next start of any command that
-borrows disks, or by ``blklab restore``. After a reboot there is nothing to put back: settings do
-not outlive the kernel, and the disk of that name may be another one.
-
-What has settings is the queue, which another medium in the same drive, or another file behind the
-same loop device, does not make a new one: as long as its directory in sysfs is the same, it is put
-back. What was unplugged and comes again is a new queue, with settings of its own.
+Before the first change the journal records the disk's settings (`Queue.settings`). They are
+restored when the ``with`` ends in any way; after ``kill -9``, by the next command that borrows
+disks, or by ``blklab restore``. After a reboot there is nothing to restore: settings do not outlive
+the kernel, and the disk of that name may be another one. Settings belong to the queue. Another
+medium in the same drive, or another file behind the same loop device, does not make a new queue: as
+long as the queue's directory in sysfs is the same, it is restored. A disk that was unplugged and
+returns has a new queue, with its own settings.
 """
 
 from __future__ import annotations
@@ -38,27 +37,27 @@ from blklab.host.devices.queue import (
 from blklab.host.roots import HERE, Roots
 
 KIND = "disk"
-"""Of its records."""
+"""The kind of its records."""
 
 _NONE = "none"
-# Setting one thing may disturb another that was set before.
+# A setting may change another that was made before.
 _PASSES = 3
 
 
 @dataclass(frozen=True)
 class Borrowed:
-    """Disks whose settings this process may change meanwhile; one scheduler for all of them."""
+    """Disks with settings that this process may change meanwhile; one scheduler for all of them."""
 
     queues: tuple[Queue, ...]
     before: Mapping[str, Mapping[str, str]]
-    """What each was set to, by its name."""
+    """The original settings of each, by its name."""
 
     def use(self, scheduler: str, changed: Mapping[str, str]) -> list[str]:
-        """Set the scheduler afresh, with its own defaults, and on top of them what is `changed`.
+        """Set the scheduler anew, with its own defaults, then the values in `changed`.
 
-        Names in `changed` are tunables of the scheduler or attributes of the queue; all else is
-        as it was before. A line for each that the kernel made something else of. A QueueError if
-        it does not take one.
+        Names in `changed` are tunables of the scheduler or attributes of the queue; all others have
+        their original values. Returns a line for each value that the kernel adjusted. A QueueError
+        if the kernel refuses one.
         """
         notes = []
         for queue in self.queues:
@@ -100,8 +99,8 @@ def borrowing(
     told: list[str],
     roots: Roots = HERE,
 ) -> Iterator[Borrowed]:
-    """Borrow the disks. BusyError if another process has one of them. What could not be put
-    back is added to `told`, a line each; its record then stays in the journal."""
+    """Borrow the disks. BusyError if another process has one of them. For each setting that could
+    not be restored, a line is added to `told`; the record then stays in the journal."""
     ours = tuple(sorted(queues, key=lambda queue: queue.name))
     with contextlib.ExitStack() as stack:
         for queue in ours:
@@ -122,34 +121,34 @@ def borrowing(
 
 
 def put_back(queue: Queue, settings: Mapping[str, str]) -> list[str]:
-    """Set the disk to `settings` so far as it can be; a line for each that could not be.
+    """Set the disk to `settings` as far as possible; returns a line for each failure.
 
-    Raises nothing: what can be put back is.
+    Raises no error, so that all other settings are restored.
     """
     for _ in range(_PASSES):
         problems: dict[str, str] = {}
         wrote = False
         for attribute in in_order(settings):
             if attribute.startswith(IOSCHED) and SCHEDULER in problems:
-                # They would be another scheduler's.
+                # These tunables belong to another scheduler.
                 continue
             try:
                 if not same(queue.read(attribute), settings[attribute]):
                     wrote = True
                     queue.write(attribute, settings[attribute])
             except (QueueError, InputError) as error:
-                # The latter of a record with a value that no kernel has given.
-                problems[attribute] = f"not put back: {error}"
+                # ValueError: a record with a value that no kernel printed.
+                problems[attribute] = f"not restored: {error}"
                 if isinstance(error, GoneError):
-                    return [f"{shown(queue.name)}: the disk is gone; nothing to put back"]
+                    return [f"{shown(queue.name)}: the disk is gone; nothing to restore"]
         if not wrote:
             break
     return list(problems.values())
 
 
 def recover(journal: Journal, key: str, roots: Roots = HERE) -> list[str]:
-    """Put back what the record `key` says; what was done or not, a line each. With the lock
-    held. The record goes, if all was put back or there is nothing any more to put back."""
+    """Restore the settings in the record `key`; returns a line for each result. Needs the lock. The
+    record is removed if everything was restored, or if there is no longer anything to restore."""
     record = journal.read(key)
     if record is None:
         return []
@@ -158,23 +157,23 @@ def recover(journal: Journal, key: str, roots: Roots = HERE) -> list[str]:
         journal.remove(key)
         return [f"{shown(name)}: the machine was rebooted since, which undid it"]
     problems = _give_back(name, record.get("queue"), settings, journal, roots)
-    done = f"{shown(name)}: put back to {shown(settings.get(SCHEDULER, ''))} and its settings"
+    done = f"{shown(name)}: restored to {shown(settings.get(SCHEDULER, ''))} and its settings"
     return problems or [f"{done}, as they were before process {record.get('pid')} changed them"]
 
 
 def _give_back(
     name: str, identity: object, settings: Mapping[str, str], journal: Journal, roots: Roots
 ) -> list[str]:
-    """Put back the queue that had this `identity`, and drop the record if there is nothing more
-    to do; a line for each thing that could not be put back."""
+    """Restore the queue with this `identity`, and drop the record if nothing is left to do; returns
+    a line for each failure."""
     try:
-        # Found anew: what does not count is whether the medium is the same.
+        # Looked up again: the medium may differ.
         queue = named(name, roots)
     except InputError:
         queue = None
     if queue is None or _identity(queue) != identity:
         journal.remove(_key(name))
-        return [f"{shown(name)}: the disk is gone; nothing to put back"]
+        return [f"{shown(name)}: the disk is gone; nothing to restore"]
     problems = put_back(queue, settings)
     if not problems or not queue.is_there():
         journal.remove(_key(name))
@@ -182,7 +181,7 @@ def _give_back(
 
 
 def _identity(queue: Queue) -> int:
-    """Of the queue, as long as the machine runs; 0 if it is gone."""
+    """The queue's identity until the next reboot; 0 if it is gone."""
     try:
         return (queue.disk / "queue").stat().st_ino
     except OSError:
@@ -190,7 +189,7 @@ def _identity(queue: Queue) -> int:
 
 
 def _settle(queue: Queue, journal: Journal, told: list[str], roots: Roots) -> None:
-    """What an earlier process has left on this disk; RunError if it cannot be put back."""
+    """Restore leftovers of an earlier process on this disk; RunError if that fails."""
     key = _key(queue.name)
     left = recover(journal, key, roots)
     if journal.read(key) is not None:
@@ -201,7 +200,7 @@ def _settle(queue: Queue, journal: Journal, told: list[str], roots: Roots) -> No
 
 
 def _switch(queue: Queue, scheduler: str, before: Mapping[str, str]) -> None:
-    """From how the disk was before to `scheduler` with its defaults."""
+    """Change the disk from its original settings to `scheduler` with its defaults."""
     if not queue.is_there():
         raise GoneError(queue.name, SCHEDULER)
     if problems := put_back(queue, before):
@@ -209,14 +208,15 @@ def _switch(queue: Queue, scheduler: str, before: Mapping[str, str]) -> None:
     known = queue.schedulers()
     others = [name for name in known.available if name != scheduler]
     if known.active == scheduler and others:
-        # Away and back: the kernel leaves one that is set again as it is.
+        # Via another scheduler: setting the active one again would not reset it.
         queue.write(SCHEDULER, _NONE if _NONE in others else others[0])
     if known.active != scheduler or others:
         queue.write(SCHEDULER, scheduler)
 
 
 def _attribute(queue: Queue, name: str) -> str:
-    """Where the active scheduler or its queue has the tunable. Only what the journal knows."""
+    """The attribute for the tunable in the active scheduler or its queue, if the journal records
+    it."""
     return name if name in SETTABLE and name not in queue.tunables() else IOSCHED + name
 
 
@@ -225,7 +225,7 @@ def _key(disk: str) -> str:
 
 
 def _checked(record: Mapping[str, Any], journal: Journal, key: str) -> tuple[str, dict[str, str]]:
-    """Disk and settings. RunError if the record has something else."""
+    """Disk and settings of the record. RunError if it is not valid."""
     name, settings = record.get("disk"), record.get("settings")
     if (
         isinstance(name, str)

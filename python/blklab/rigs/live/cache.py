@@ -1,4 +1,4 @@
-"""The page cache when a run begins: none of the test files (cold), or all (warm)."""
+"""The page cache at the start of a run: without test files (cold), or with all (warm)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def may_drop() -> bool:
 
 
 def make_cold(files: Sequence[Path]) -> None:
-    """Write back what is dirty, then forget all that is cached: pages, directories and inodes. A
-    user who may not has the test `files` forgotten."""
+    """Write back dirty pages, then drop the whole cache: pages, directories and inodes. Without the
+    permission for this, only the test `files` are dropped."""
     if may_drop():
         os.sync()
         _DROP.write_text(_EVERYTHING)
@@ -40,7 +40,7 @@ def make_cold(files: Sequence[Path]) -> None:
 
 
 def make_warm(places: Sequence[tuple[Path, int, int]]) -> None:
-    """Write back what is dirty, then read all of each place: path, first byte, length."""
+    """Write back dirty pages, then read all of each place: path, first byte, length."""
     os.sync()
     for path, start, length in places:
         with _opened(path) as file:
@@ -52,6 +52,6 @@ def make_warm(places: Sequence[tuple[Path, int, int]]) -> None:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """For reading; no link, and no pipe that would be waited for."""
+    """Opened for reading; follows no link, and does not wait for a pipe."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     return os.fdopen(os.open(path, flags), "rb", buffering=0)

@@ -1,9 +1,9 @@
-"""The cgroups of a job file, inside one of our own that goes with the run.
+"""The cgroups of a job file, inside a cgroup of our own that is removed after the run. fio would
+create them at the top of the hierarchy, and leave them there if it is killed.
 
-fio would make them at the top of the hierarchy, and leave them there if it is killed. So they are
-made here, below ``blklab-...``, whose path the journal knows before it is made, and fio finds them
-there. Weights are written here too: fio 3.33 writes ``blkio.weight``, which no scheduler
-reads since Linux 5.0.
+So they are created here, below ``blklab-...``; its path is in the journal before it is created, and
+fio finds the cgroups there. Weights are written here too: fio 3.33 writes ``blkio.weight``, which
+no scheduler reads since Linux 5.0.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from blklab.host.devices import mounts
 from blklab.host.roots import HERE, Roots
 
 KIND = "cgroup"
-"""Of its records."""
+"""The kind of its records."""
 PATH_BYTES_MAX = 63
-"""fio keeps a cgroup's path, mount point and all, in 64 bytes, and does not count."""
+"""fio stores a cgroup's path with the mount point in 64 bytes, without a check."""
 
 _PREFIX = "blklab-"
 _NAME = re.compile(r"blklab-[0-9a-f]{6}")
-# What schedulers read a weight from: bfq and io.cost, version 2 before version 1.
+# The files from which bfq and io.cost read a weight, version 2 before version 1.
 _WEIGHTS = ("io.bfq.weight", "io.weight", "blkio.bfq.weight", "blkio.weight")
 _DEFAULT_WEIGHT = 100
 
@@ -41,31 +41,31 @@ class Group:
     """A cgroup of a job file."""
 
     path: str
-    """Names from the outermost in, with slashes between."""
+    """Names from the outermost inwards, separated by slashes."""
     weight: int
 
 
 @dataclass(frozen=True)
 class Made:
-    """Cgroups that are there, empty."""
+    """Existing, empty cgroups."""
 
     directory: Path
-    """Ours, above them."""
+    """Our own cgroup above them."""
 
     @property
     def name(self) -> str:
-        """What stands before each of their paths, as fio is told it."""
+        """The prefix of their paths, as fio receives it."""
         return self.directory.name
 
     def writable(self) -> list[Path]:
-        """What fio writes to: the cgroups, and the lists of the top one, into which a process goes
-        back when it ends."""
+        """The files that fio writes to: the cgroups, and the process lists of the top one, into
+        which a process returns when it ends."""
         top = self.directory.parent
         return [self.directory, top / "tasks", top / "cgroup.procs"]
 
     def weigh(self, groups: Sequence[Group]) -> list[str]:
-        """Write the weights; a line if this kernel has no place for one that is asked for.
-        RunError if it does not take one."""
+        """Write the weights; returns a line if this kernel has no file for a requested one.
+        RunError if the kernel refuses one."""
         unread = []
         for group in groups:
             files = [self.directory / group.path / name for name in _WEIGHTS]
@@ -93,8 +93,8 @@ def made(
     told: list[str],
     roots: Roots = HERE,
 ) -> Iterator[Made]:
-    """The cgroups, which go with all processes' leaving when the ``with`` ends. InputError if
-    there is no hierarchy, or no permission."""
+    """The cgroups; the end of the ``with`` removes them after their processes have left. InputError
+    if there is no hierarchy, or no permission."""
     top = _hierarchy(roots)
     if top is None:
         raise InputError("cgroup=: no cgroups of I/O are mounted on this machine")
@@ -123,8 +123,7 @@ def made(
 
 
 def recover(journal: Journal, key: str) -> list[str]:
-    """Remove the cgroups of record `key`; what was done or not, a line each. With the lock
-    held."""
+    """Remove the cgroups of record `key`; returns a line for each result. Needs the lock."""
     record = journal.read(key)
     if record is None:
         return []
@@ -137,7 +136,7 @@ def recover(journal: Journal, key: str) -> list[str]:
 
 
 def _remove(place: Path, journal: Journal, key: str) -> list[str]:
-    """The innermost first; the kernel removes none that has a process."""
+    """Removes the innermost first; the kernel refuses to remove one with a process."""
     try:
         for directory, _, _ in os.walk(place, topdown=False):
             with contextlib.suppress(FileNotFoundError):
@@ -149,7 +148,7 @@ def _remove(place: Path, journal: Journal, key: str) -> list[str]:
 
 
 def _hierarchy(roots: Roots) -> Path | None:
-    """Where fio looks: the first of version 2, or of version 1 with blkio."""
+    """The hierarchy that fio uses: the first of version 2, or of version 1 with blkio."""
     for mount in mounts.mounts(roots):
         if mount.type == "cgroup2" or (mount.type == "cgroup" and "blkio" in mount.point):
             return Path(mount.point)
@@ -157,7 +156,7 @@ def _hierarchy(roots: Roots) -> Path | None:
 
 
 def _let_inner_weigh(place: Path) -> None:
-    """In version 2 a cgroup has weights if the one above passes the controller on."""
+    """In version 2 a cgroup has weights if its parent enables the controller for its children."""
     with contextlib.suppress(OSError):
         (place / "cgroup.subtree_control").write_text("+io")
 

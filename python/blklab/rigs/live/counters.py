@@ -1,4 +1,4 @@
-"""The kernel's counters of disks: as they stand, and over the time of a run."""
+"""The kernel's counters of disks: current values, and differences over a run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from blklab.host.roots import HERE, Roots
 
 _SECTOR_BYTES = 512
 _TEXT_BYTES_MAX = 4096
-"""Of an attribute of sysfs."""
+"""The size of an attribute of sysfs."""
 _MS = 1_000_000
 _NONE = np.zeros(0, np.int64)
 
 INTERVAL_NS = 100 * _MS
-"""How often counters are looked at during a run: some 30 us of CPU each."""
+"""The sampling interval of counters during a run: each sample takes some 30 us of CPU."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Counters:
         return Counters(*(a + b for a, b in zip(self._row(), other._row(), strict=True)))
 
     def since(self, before: Counters) -> Counters:
-        """What came to them since; what is in flight stays as it is now."""
+        """The increase since then; the number in flight is the current one."""
         gone = [a - b for a, b in zip(self._row(), before._row(), strict=True)]
         gone[_IN_FLIGHT] = self.in_flight
         return Counters(*gone)
 
     def of_disk(self) -> DiskCounters:
-        """As every rig has them; what the kernel does not count is 0."""
+        """In the common form of all rigs; counters that the kernel lacks are 0."""
         return DiskCounters(
             read_ios=self.read_ios,
             read_merges=self.read_merges,
@@ -84,12 +84,12 @@ class Counters:
 
     @property
     def read_bytes(self) -> int:
-        """That the disk has given."""
+        """Bytes read from the disk."""
         return self.read_sectors * _SECTOR_BYTES
 
     @property
     def write_bytes(self) -> int:
-        """That the disk has taken."""
+        """Bytes written to the disk."""
         return self.write_sectors * _SECTOR_BYTES
 
     def _row(self) -> tuple[int, ...]:
@@ -100,14 +100,14 @@ _IN_FLIGHT = [field.name for field in fields(Counters)].index("in_flight")
 
 
 def of(devices: Sequence[str], roots: Roots = HERE) -> Counters:
-    """Of disks or partitions by name, together; one that is gone counts as nothing."""
+    """The sum over disks or partitions by name; a missing one counts as 0."""
     with _opened(devices, roots) as files:
         return _together(_texts(files))
 
 
 @contextlib.contextmanager
 def _opened(devices: Sequence[str], roots: Roots) -> Iterator[list[int]]:
-    """Descriptors of the counters of those that there are."""
+    """Descriptors of the counters of existing disks."""
     with contextlib.ExitStack() as opened:
         files = []
         for name in devices:
@@ -118,7 +118,7 @@ def _opened(devices: Sequence[str], roots: Roots) -> Iterator[list[int]]:
 
 
 def _texts(files: Sequence[int]) -> list[bytes]:
-    """As the kernel tells them now."""
+    """The current values."""
     found = []
     for file in files:
         with contextlib.suppress(OSError):
@@ -135,9 +135,9 @@ def _together(texts: Sequence[bytes]) -> Counters:
 
 
 class Sampler:
-    """Looks at the counters of disks all along a run, in a thread of its own.
+    """Samples the counters of disks during a run, in a separate thread.
 
-    It takes down what the kernel says, and reads that when the run is over.
+    It stores the kernel's text, and parses it after the run.
     """
 
     def __init__(self, devices: Sequence[str], roots: Roots = HERE) -> None:
@@ -155,7 +155,7 @@ class Sampler:
         self._thread.join()
 
     def series(self, *, direct: bool) -> Series:
-        """What the disks did, interval by interval. The disk's bytes and I/Os are the processes'
+        """The disks' activity, interval by interval. The disk's bytes and I/Os equal the processes'
         own only if all of their I/O is `direct`; else those columns are empty."""
 
         rows = [_together(texts) for texts in self._seen]

@@ -1,7 +1,7 @@
-"""What would be lost by writing to a device: checked before a run that writes to one.
+"""Finds the data that writes to a device would destroy, before a run that writes to one.
 
-Whatever is not known counts as a reason: a program that is missing, one that fails. The programs
-are util-linux's; none of them writes.
+Every unknown counts as a reason to refuse: a missing program, or one that fails. The programs are
+from util-linux; none of them writes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from blklab.host.devices import identity, mounts, probe, queue, stack
 from blklab.host.roots import HERE, Roots
 
 _TIMEOUT_S = 60.0
-# Which of a disk's many names in by-id says most to a person; the others are numbers.
+# The most readable of a disk's many names in by-id; the others are numbers.
 _PLAIN_IDS = ("nvme-eui.", "wwn-", "dm-uuid-", "lvm-pv-uuid-", "scsi-0", "scsi-3")
 
 
 def full_id(device: str, roots: Roots = HERE) -> str:
-    """What tells this disk, or partition, from all others: its name in ``/dev/disk/by-id``, else
-    what it says of itself in sysfs; of a loop device its file."""
+    """The unique id of this disk or partition: its name in ``/dev/disk/by-id``, else its reported
+    identity in sysfs; for a loop device its file."""
     links = stack.ids(roots).get(device, [])
     plain = [name for name in links if not name.startswith(_PLAIN_IDS)]
     if links:
@@ -67,7 +67,7 @@ def in_use(device: str, roots: Roots = HERE) -> list[str]:
     whole = queue.disk_of(device, roots)
     for name in dict.fromkeys((*inside, whole)):
         own = f"its disk {shown(name)}" if name not in inside else _own(name, device)
-        # Loop devices do not claim what they lie on.
+        # Loop devices do not claim the device below them.
         found += [
             f"{own} is below {other}"
             for other in queue.disks(roots)
@@ -88,8 +88,8 @@ def held(device: str, roots: Roots = HERE) -> list[str]:
 
 
 def check(device: str, *, allowed: bool, overwrite: str | None, roots: Roots = HERE) -> None:
-    """InputError with all reasons and what to type, if `device` may not be written to: what uses
-    it, always; what is on it, unless `overwrite` is its full id; and if nothing speaks against it,
+    """InputError with all reasons and the option to type, if `device` may not be written to: always
+    if it is in use; if it holds data, unless `overwrite` is its full id; and even without any data,
     unless it is `allowed`."""
     node = shown(str(_node(device, roots)))
     if users := in_use(device, roots):
@@ -104,8 +104,8 @@ def check(device: str, *, allowed: bool, overwrite: str | None, roots: Roots = H
         )
     if against := held(device, roots):
         raise InputError(
-            f"{node}: {'; '.join(against)}. The job writes, and nothing was written. If all on it "
-            f"may be lost: --overwrite {quoted}"
+            f"{node}: {'; '.join(against)}. The job writes, and nothing was written. If all its "
+            f"data may be lost: --overwrite {quoted}"
         )
     if not allowed:
         raise InputError(
@@ -118,9 +118,10 @@ def check(device: str, *, allowed: bool, overwrite: str | None, roots: Roots = H
 def kept_for_writing(
     device: str, *, allowed: bool, overwrite: str | None, roots: Roots = HERE
 ) -> Iterator[None]:
-    """The device is ours alone meanwhile, and may be written to; InputError as `check` has it.
+    """Claims the device exclusively, for writing; InputError as in `check`.
 
-    It is claimed first, as mount and swapon claim it, and looked at then: what was seen stays so.
+    It is claimed first, as by mount and swapon, and checked then, so that its state cannot change
+    afterwards.
     """
     try:
         handle = _opened(device, os.O_EXCL, roots)
@@ -137,8 +138,8 @@ def kept_for_writing(
 
 @contextlib.contextmanager
 def kept(device: str, roots: Roots = HERE) -> Iterator[None]:
-    """The device stays open, and udev does not look at it after each run (systemd's "Locking Block
-    Device Access"). InputError if it cannot be opened."""
+    """Keeps the device open, so that udev does not probe it after each run (systemd's "Locking
+    Block Device Access"). InputError if it cannot be opened."""
     try:
         handle = _opened(device, 0, roots)
     except OSError as error:
@@ -158,7 +159,7 @@ def _closing(handle: int) -> Iterator[None]:
 
 
 def _opened(device: str, how: int, roots: Roots) -> int:
-    """Of the device itself: a node may have another's numbers. OSError."""
+    """A handle of the device itself: a node may have another device's numbers. OSError."""
     handle = os.open(_node(device, roots), os.O_RDONLY | os.O_CLOEXEC | how)
     number = os.fstat(handle).st_rdev
     told = reading.value(roots.sys / "class/block" / device / "dev")
@@ -178,13 +179,13 @@ def _own(name: str, device: str) -> str:
 
 def _used(node: str, users: list[str]) -> str:
     return (
-        f"{node}: {'; '.join(users)}. The job writes, and nothing was written; what is in use is "
+        f"{node}: {'; '.join(users)}. The job writes, and nothing was written; a device in use is "
         "never written to"
     )
 
 
 def _lies_on(file: str, device: str, roots: Roots) -> bool:
-    """Whether the file of a loop device is this device, by whatever node."""
+    """Whether the file of a loop device is this device, through any node."""
     if not file:
         return False
     node = _node(device, roots)
@@ -234,7 +235,7 @@ def _signatures(device: str, roots: Roots) -> list[str]:
         kinds = [str(row["type"]) for row in rows]
     except (ValueError, KeyError, TypeError):
         return ["unknown data: the output of wipefs is not valid"]
-    # 2: nothing found. 8: several things, so that it is not to be said which.
+    # 2: nothing found. 8: several signatures, so that the type is ambiguous.
     if probed.returncode not in (0, 2, 8):
         return [f"unknown data: blkid: {shown(probed.stderr.strip() or 'failed')}"]
     lines = dict(line.split("=", 1) for line in probed.stdout.splitlines() if "=" in line)

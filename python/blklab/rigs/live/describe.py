@@ -19,8 +19,8 @@ from blklab.rigs.live.target import Target
 
 
 def target(found: Target, roots: Roots = HERE) -> DiskData:
-    """As ``describe_disk`` of a rig has it; the limits of the first disk below, the settings of
-    all of them."""
+    """The result of a rig's ``describe_disk``: the limits of the first disk below, and the settings
+    of all of them."""
     around = device.Surroundings.read(roots)
     disks = [device.describe(name, around) for name in found.disks]
     first = disks[0]
@@ -46,7 +46,7 @@ def target(found: Target, roots: Roots = HERE) -> DiskData:
 
 
 def _settings(disk: device.Device, roots: Roots) -> list[ParameterData]:
-    """Everything that its queue is set to, as it was before."""
+    """All original settings of its queue."""
     tunables = {IOSCHED + name: value for name, value in disk.tunables.items()}
     identity = {"id": full_id(disk.name, roots)}
     identity |= {"firmware": disk.identity.firmware} if disk.identity else {}
@@ -63,11 +63,11 @@ def _settings(disk: device.Device, roots: Roots) -> list[ParameterData]:
 
 
 def machine(cache: str, roots: Roots = HERE) -> dict[str, Any]:
-    """As ``describe`` of a rig has it."""
+    """The result of a rig's ``describe``."""
     cpus = len(os.sched_getaffinity(0))
     memory = memory_bytes()
     kernel = platform.release()
-    version = shown(fio_version() or "fio of no known version")
+    version = shown(fio_version() or "fio of unknown version")
     deciding = governors(roots)
     text = f"Linux {kernel} on {cpus} CPUs, {size_text(memory)} of memory; {version}, cache {cache}"
     return {

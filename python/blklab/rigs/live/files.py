@@ -1,8 +1,8 @@
-"""Test files in a directory of the user's: written out once, removed whatever happens.
+"""Test files in a directory of the user's: written once, removed whatever happens.
 
-They lie in a directory of their own, ``.blklab-...``, which the journal knows before it is made, by
-its path and its file system: what was left by ``kill -9`` or a reboot is found by the next start,
-also where it is mounted elsewhere by then, and nothing else is ever removed.
+They are in a separate directory, ``.blklab-...``. Its path and file system are in the journal
+before it is created: so the next start finds leftovers of ``kill -9`` or a reboot, even if the file
+system is mounted elsewhere by then, and removes nothing else.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from blklab.rigs.live import whereabouts
 from blklab.rigs.live.whereabouts import Inside
 
 KIND = "files"
-"""Of its records."""
+"""The kind of its records."""
 PREFIX = ".blklab-"
 WORK = "work"
-"""What a program that is not fio has for itself in there, and may fill as it likes."""
+"""The subdirectory for a program other than fio, which may fill it freely."""
 
 KEEP_FREE = 0.10
-"""Of a file system, at least: it slows down when it is nearly full, and others write too."""
+"""The share of a file system that stays free: a nearly full one slows down, and other programs
+write too."""
 _BLOCK_BYTES = 1 << 20
 
 
@@ -44,16 +45,15 @@ class LaidFiles:
 
     @property
     def directory(self) -> Path:
-        """A way to it that leads there whatever becomes of its name, for this process and those
-        that begin in it."""
+        """A path that stays valid if the directory is renamed, for this process and those that
+        start in it."""
         return Path(f"/proc/{os.getpid()}/fd/{self.handle}")
 
     def lay_out(self, sizes: Sequence[int], step: Callable[[int], None]) -> None:
-        """See to it that file number i has `sizes[i]` bytes, all of them written; larger ones
-        stay. `step` is told of bytes as they are written, and may raise.
+        """Ensure that file number i has `sizes[i]` bytes, all of them written; larger files stay.
 
-        What is written cannot be compressed, and no block is like another.
-        RunError with one line if the file system has no room after all.
+        `step` receives the number of written bytes, and may raise. The data cannot be compressed,
+        and no two blocks are equal. RunError with one line if the file system is full after all.
         """
         for number, size in enumerate(sizes):
             try:
@@ -75,13 +75,13 @@ class LaidFiles:
 
     @contextlib.contextmanager
     def work(self, *, others: bool) -> Iterator[Path]:
-        """A new directory of a program's own; all that is in it goes when the ``with`` ends. If
-        `others`, other users may pass through to what is theirs in it.
+        """A new directory for a program; the end of the ``with`` removes it with its contents.
 
-        InputError where another user could put something else in its place: programs go by paths.
+        If `others`, other users may pass through to their own files in it. InputError if another
+        user could replace it, because programs use paths.
         """
         place = self.place.path / WORK
-        if why := trust.who_may_swap(place):
+        if why := trust.replaceable_part(place):
             raise InputError(
                 f"{shown(str(place.parent.parent))}: {shown(why)}, and so lead a program astray; "
                 "expected a directory of your own"
@@ -95,13 +95,13 @@ class LaidFiles:
             owned.empty(self.handle, WORK.__eq__)
 
     def path(self, number: int) -> Path:
-        """Of one file."""
+        """The size of one file."""
         return self.directory / str(number)
 
 
 def room_bytes(directory: Path) -> int:
-    """How much test files may take there, so that `KEEP_FREE` stays free. InputError if the
-    directory is none that can be written to."""
+    """The space for test files that leaves `KEEP_FREE` free. InputError if the directory is not
+    writable."""
     try:
         found = os.statvfs(directory)
     except OSError as error:
@@ -124,10 +124,10 @@ def laid_in(
     told: list[str],
     identity: tuple[int, int] | None = None,
 ) -> Iterator[LaidFiles]:
-    """A new directory for test files in `directory`; it goes when the ``with`` ends.
+    """A new directory for test files in `directory`; the end of the ``with`` removes it.
 
-    RunError if the directory is not the one with this `identity` (`Target.identity`), or if its
-    file system is not mounted any more: the files would be on another disk, or never be found.
+    RunError if the directory does not have this `identity` (`Target.identity`), or if its file
+    system is no longer mounted: the files would be on another disk, or never be found.
     """
     name = secrets.token_hex(6)
     key = f"{KIND}-{name}"
@@ -161,7 +161,7 @@ def laid_in(
 
 
 def _check_still_there(handle: int, directory: Path, identity: tuple[int, int] | None) -> None:
-    """RunError if the handle's directory is another one, or is at no path any more."""
+    """RunError if the handle's directory is another one, or no longer has a path."""
     found = os.fstat(handle)
     try:
         named = owned.path_of(handle).stat()
@@ -173,8 +173,8 @@ def _check_still_there(handle: int, directory: Path, identity: tuple[int, int] |
 
 
 def recover(journal: Journal, key: str) -> list[str]:
-    """Remove the test files of record `key`; what was done or not, a line each. With the lock
-    held. The record stays as long as its file system is not mounted."""
+    """Remove the test files of record `key`; returns a line for each result. Needs the lock. The
+    record stays as long as its file system is not mounted."""
     record = journal.read(key)
     if record is None:
         return []
@@ -204,7 +204,7 @@ def recover(journal: Journal, key: str) -> list[str]:
 def _give_back(
     place: owned.OwnedPlace, path: Path, made: Sequence[int], journal: Journal, key: str
 ) -> list[str]:
-    """At the end of the run that has made the directory, if it has."""
+    """Removes the directory at the end of the run that made it."""
     try:
         lines = _emptied(place, path, made[0]) if made else _remove(place, path, None)
     except FileNotFoundError:
@@ -215,7 +215,7 @@ def _give_back(
 
 
 def _remove(place: owned.OwnedPlace, path: Path, inode: int | None) -> list[str]:
-    """What was made there. FileNotFoundError if there is nothing of its name."""
+    """A handle of the directory made there. FileNotFoundError if its name does not exist."""
     try:
         handle = place.find(inode)
     except FileNotFoundError:
@@ -232,7 +232,7 @@ def _remove(place: owned.OwnedPlace, path: Path, inode: int | None) -> list[str]
 def _emptied(
     place: owned.OwnedPlace, path: Path, handle: int, *, only_empty: bool = False
 ) -> list[str]:
-    """Remove all that `LaidFiles` makes, and the directory."""
+    """Remove the files of `LaidFiles`, and the directory."""
     try:
         if not only_empty:
             for name in filter(str.isdecimal, os.listdir(handle)):

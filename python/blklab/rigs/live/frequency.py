@@ -1,7 +1,7 @@
 """The CPUs' frequency during a run, where the kernel reports it (``cpufreq``).
 
-A CPU that slows down (heat, a power limit, a governor that saves) makes every I/O take longer. An
-idle one is slow anyway, so only the fastest counts.
+A CPU that slows down (heat, a power limit, a power-saving governor) makes every I/O take longer. An
+idle CPU is always slow, so only the fastest counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from blklab.host.roots import HERE, Roots
 _INTERVAL_S = 1.0
 _CPUS_MAX = 64
 """Only these first CPUs are read: the kernel may have to wake each."""
-# Steps, so that many runs have few lines to say.
+# Steps, so that many runs have few distinct lines.
 _STEPS = (0.1, 0.25, 0.5)
 
 
@@ -49,8 +49,8 @@ class Frequency:
                 return
 
     def to_json(self) -> dict[str, Any]:
-        """As results keep it: slowest and fastest moment of the fastest CPU; empty where it is not
-        told."""
+        """The form in results: the lowest and the highest frequency of the fastest CPU; empty if
+        not reported."""
         seen = self._seen_khz
         return {"cpu_khz": {"min": min(seen), "max": max(seen)}} if seen else {}
 
@@ -64,7 +64,7 @@ class Frequency:
 
 
 def _fastest_khz(files: Sequence[Path]) -> int | None:
-    """Of the CPUs that report it; a removed one does not."""
+    """The frequencies of the CPUs that report one; a removed CPU does not."""
     found = []
     for file in files:
         try:

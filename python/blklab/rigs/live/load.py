@@ -1,4 +1,4 @@
-"""A job file as real fio gets it for a target, and fio's answer as a result."""
+"""A job file for real fio on a target, and fio's output as a result."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from blklab.rigs.live.program import Program, confined
 from blklab.rigs.live.target import Target
 
 DEVICE_FILE_BYTES = 4 << 30
-"""In a directory, what a job that names a device gets instead of it: a file of this size, or less
-where there is no room."""
+"""In a directory, a job that names a device gets a file of this size instead, or a smaller one if
+there is no room."""
 _JOB, _OUTPUT = "job.fio", "fio.json"
-# fio's own words of what is wrong stand behind them.
+# fio's own error message follows these.
 _FIO = "fio: "
 
 Files: TypeAlias = list[tuple[Path, int, int]]
@@ -77,7 +77,7 @@ class Load:
 
     @property
     def sizes(self) -> list[int]:
-        """Bytes of each file."""
+        """The size of each file in bytes."""
         return [file.size_bytes for file in self.job.files]
 
     @property
@@ -92,17 +92,17 @@ class Load:
 
     @property
     def cgroups(self) -> list[Group]:
-        """Those that its jobs name, each behind the one around it."""
+        """The cgroups that its jobs name, each after its parent."""
         return [Group(one.path, one.weight) for one in self.job.cgroups]
 
     @property
     def ends_s(self) -> float | None:
-        """How long it runs, if it has a runtime."""
+        """Its duration, if it has a runtime."""
         ends_ns = self.job.ends_by_ns
         return None if ends_ns is None else ends_ns / 1e9
 
     def places(self, laid: LaidFiles | None) -> Files:
-        """Where each file lies."""
+        """The place of each file."""
         if laid is not None:
             return [(laid.path(number), 0, size) for number, size in enumerate(self.sizes)]
         return [(self.target.path, file.start_bytes, file.size_bytes) for file in self.job.files]
@@ -117,9 +117,9 @@ class Load:
         warm: bool,
         cgroups: Made | None = None,
     ) -> tuple[Result, float]:
-        """fio's result, and the CPU time that it took in s. What fio reads and writes lies in
-        `directory`; `begin` is told its files right before it runs. RunError with fio's own words
-        if it fails."""
+        """Run fio; returns its result, and its CPU time in s. fio's input and output files are in
+        `directory`; `begin` receives the test files right before the run. RunError with fio's own
+        message if it fails."""
         (directory / _JOB).write_text(self._text(laid, cgroups, warm=warm), encoding="utf-8")
         command = [
             "fio",
@@ -129,7 +129,7 @@ class Load:
             str(directory / _JOB),
         ]
         begin(self.places(laid))
-        # Relative to there, the names of files are numbers.
+        # Relative to this directory, the names of files are numbers.
         where = self.target.path if laid is None else laid.directory
         around = wall.around_fio(where, [directory, *(cgroups.writable() if cgroups else ())])
         ended = program.run(command, directory if laid is None else where, wall=around)
@@ -150,7 +150,7 @@ class Load:
         else:
             places = [(str(path), start) for path, start, _ in self.places(None)]
         text = self.job.write(places, None if cgroups is None else cgroups.name)
-        # What the job says itself comes later, and counts.
+        # The job's own options come later and override these.
         more = (["invalidate=0"] if warm else []) + ([] if confined() else ["thread"])
         lines = []
         for line in text.splitlines():
@@ -159,18 +159,18 @@ class Load:
 
 
 def room_of(target: Target) -> int:
-    """How much test files may take in a directory; how large a device is. InputError if it cannot
-    be used."""
+    """The space for test files in a directory; the size of a device. InputError if it cannot be
+    used."""
     return room_bytes(target.path) if target.device is None else _device_bytes(target.path)
 
 
 def _with_duration(result: Result) -> Result:
-    """Until the last process ended, as fio counts it: without fio's own start."""
+    """The time until the last process ended, by fio's count, which excludes fio's own start."""
     return replace(result, duration_ns=max(job.end_ns for job in result.jobs))
 
 
 def _reason(text: str) -> str:
-    """The line in which fio says what went wrong, else the first one."""
+    """fio's line with the error, else the first line."""
     # Its report follows, in JSON.
     stripped = (line.strip() for line in text.splitlines())
     lines = [line for line in stripped if line and line[0] not in '{}[]"']
@@ -186,7 +186,7 @@ def _read(path: Path) -> str:
 
 
 def _device_bytes(path: Path) -> int:
-    """How large a device is. InputError if it cannot be opened."""
+    """The size of a device. InputError if it cannot be opened."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -199,7 +199,7 @@ def _device_bytes(path: Path) -> int:
 
 
 def _no_room(error: NoRoomError, name: str, target: Target) -> InputError:
-    """What the core says of a job that is too large for the disk, for a place in real life."""
+    """The core's error about a job that is too large for the disk, reworded for a real target."""
     need, room = size_text(error.need_bytes), size_text(error.room_bytes)
     smaller = f"smaller ones: {name.partition(':')[0]}:size=..."
     told = copy.copy(error)

@@ -1,4 +1,4 @@
-"""The outlook before the first run: the time that all runs will take."""
+"""The estimate before the first run: the time that all runs will take."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blklab.rigs.live.program import confined
 from blklab.rigs.live.program_load import ProgramLoad
 
 _BETWEEN_S = 1.0
-"""The time of a run besides fio's runtime: settings, cache, fio's own start."""
+"""The overhead of a run besides fio's runtime: settings, cache, fio's own start."""
 
 
 def sizes(loads: Sequence[Load | ProgramLoad]) -> list[int]:
@@ -30,7 +30,7 @@ def announce(
     worn: precondition.Extents,
     tell: Callable[[str], None],
 ) -> None:
-    """The expected time, as far as it is known beforehand."""
+    """The expected time, as far as it is known in advance."""
     known = [load.ends_s for load in loads if load.ends_s is not None]
     total_s = sum(known) + _BETWEEN_S * len(loads)
     runs = f"{len(loads)} run{'s' * (len(loads) != 1)} on {shown(str(found.path))}"

@@ -1,9 +1,9 @@
-"""Flash that was never written to, or was trimmed, answers without looking: so a device is written
-over once, in order, before the first run of jobs that write.
+"""Flash that was never written to, or was trimmed, returns zeros without reading: so a device is
+overwritten once, sequentially, before the first run of jobs that write.
 
-It is the part that the jobs use. SNIA's "Solid State Storage Performance Test Specification" asks
-for the whole device, twice, which no user waits for; that the runs have come to rest is judged by
-:mod:`blklab.rigs.live.steady` besides.
+Only the part that the jobs use is overwritten. SNIA's "Solid State Storage Performance Test
+Specification" demands the whole device, twice, which takes too long for users;
+:mod:`blklab.rigs.live.steady` checks separately that the runs have reached a steady state.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from blklab.rigs.live.target import Target
 
 _BLOCK_BYTES = 1 << 20
 _FLUSHED_BYTES = 64 << 20
-"""As much is dirty in memory at most."""
+"""The maximum of dirty memory."""
 _LONG_S = 10.0
-"""What takes longer is announced, once that can be known."""
+"""Longer work is announced, as soon as its duration can be estimated."""
 
 Extents = list[tuple[int, int]]
-"""First byte and the one behind the last; rising, apart from each other."""
+"""First byte and the byte after the last; rising and disjoint."""
 
 
 def is_flash(target: Target, roots: Roots = HERE) -> bool:
-    """Whether the target is a device of which no disk below rotates."""
+    """Whether the target is a device with only non-rotating disks below."""
     kinds = {reading.value(roots.sys / "block" / disk / "queue/rotational")
              for disk in target.disks}  # fmt: skip
     return target.device is not None and kinds == {"0"}
 
 
 def joined(places: Iterable[tuple[int, int]]) -> Extents:
-    """Of places by first byte and length; what overlaps or touches is one."""
+    """The ranges of places by first byte and length, with overlapping and adjacent ones merged."""
     found: Extents = []
     for start, length in sorted(places):
         if found and start <= found[-1][1]:
@@ -49,13 +49,14 @@ def joined(places: Iterable[tuple[int, int]]) -> Extents:
 
 
 def total_bytes(extents: Extents) -> int:
-    """Of all of them."""
+    """The total of all ranges."""
     return sum(end - start for start, end in extents)
 
 
 def write_over(path: Path, extents: Extents, tell: Callable[[str], None]) -> None:
-    """Fill these parts of the device with data that cannot be compressed; they are on it when this
-    returns. `tell` hears how long it takes if that is long. RunError in one line if it fails."""
+    """Fill these ranges of the device with data that cannot be compressed; they are flushed when
+    this returns. `tell` receives the expected time if it is long. RunError in one line if it
+    fails."""
     if not extents:
         return
     total, written, told, begin_s = total_bytes(extents), 0, False, time.monotonic()

@@ -1,9 +1,9 @@
-"""A program and all of its children, which end with blklab, however it ends.
+"""A program and all of its children, which end with blklab, however it ends. fio's processes have
+their own sessions, and continue if fio itself is killed.
 
-fio's processes lead sessions of their own, and go on when fio itself is killed. So it runs as the
-first process of a PID namespace (``unshare``): with it the kernel kills all others. It is killed
-itself when the thread ends that started it (``setpriv --pdeathsig``), as by ``kill -9``. Both
-programs are util-linux's.
+So fio runs as the first process of a PID namespace (``unshare``): when it ends, the kernel kills
+all others. It is killed when the thread that started it ends (``setpriv --pdeathsig``), as after
+``kill -9``. Both programs are from util-linux.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PACKAGES = {"fio": "fio", "unshare": "util-linux", "setpriv": "util-linux"}
 
 @dataclass(frozen=True)
 class Ended:
-    """How it ended."""
+    """The end of a program."""
 
     code: int
     """Exit code; negative is the signal that killed it."""
@@ -36,11 +36,11 @@ class Ended:
     cpu_s: float
     """User and system time of the program and its children."""
     stdout: str = ""
-    """Of a program that waits for us, from then on."""
+    """Start of the measured time, for a program that waits for us."""
 
 
 def check_there() -> None:
-    """InputError with what to type, if a program is missing."""
+    """InputError with the command to type if a program is missing."""
     if missing := [name for name in PACKAGES if shutil.which(name) is None]:
         packages = " ".join(dict.fromkeys(PACKAGES[name] for name in missing))
         raise InputError(f"--rig live needs {', '.join(missing)}: apt-get install {packages}")
@@ -48,9 +48,9 @@ def check_there() -> None:
 
 @functools.cache
 def confined() -> tuple[str, ...]:
-    """The words in front of a command that confine it to a PID namespace; empty where a user may
-    have none. Then only the program itself is sure to end with us. Shared memory goes with the
-    namespace too, which fio would leave behind if it is killed."""
+    """The words in front of a command that confine it to a PID namespace; empty if this user may
+    not create one. Then only the program itself surely ends with us. The namespace also removes
+    shared memory, which a killed fio would leave behind."""
     kill = ("--fork", "--pid", "--ipc", "--kill-child=KILL", "--")
     for words in (("unshare", *kill), ("unshare", "--user", "--map-current-user", *kill)):
         with contextlib.suppress(OSError):
@@ -75,11 +75,10 @@ class Program:
         begin: Callable[[], None] | None = None,
         wall: Sequence[str] = (),
     ) -> Ended:
-        """Run it in `directory` to its end, behind the words of a `wall` if it has one.
-        KeyboardInterrupt if it was killed by `kill`.
+        """Run it in `directory` to its end, after the words of a `wall` if it has one.
 
-        With `begin` it is one that writes a line when it is ready, and waits for one: `begin` is
-        called in between.
+        KeyboardInterrupt if it was killed by `kill`. With `begin`, the program writes a line when
+        it is ready and waits for a line: `begin` is called in between.
         """
         pipe = subprocess.DEVNULL if begin is None else subprocess.PIPE
         deadly = ("setpriv", "--pdeathsig", "KILL", "--")
@@ -95,12 +94,12 @@ class Program:
                 stderr=subprocess.PIPE,
                 encoding="utf-8",
                 errors="replace",
-                # Ctrl-C on the terminal is for us alone.
+                # Ctrl-C on the terminal must only reach us.
                 start_new_session=True,
             )
         process = self._process
         try:
-            # An empty line: it has failed, and says why on stderr.
+            # An empty line: it has failed, with the reason on stderr.
             if begin is not None and process.stdout is not None and process.stdout.readline():
                 begin()
             stdout, stderr = process.communicate(None if begin is None else "go\n")
@@ -114,7 +113,7 @@ class Program:
         return Ended(process.returncode, stderr, cpu_s, stdout or "")
 
     def kill(self) -> None:
-        """End it and all its children; if it has not begun, it does not."""
+        """End it and all its children, or prevent its start."""
         with self._lock:
             self._killed = True
             if self._process is not None:
@@ -122,7 +121,7 @@ class Program:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Kill it and all of its children; of a PID namespace, all have gone when it has ended.
+    """Kill it and all of its children; in a PID namespace, all have ended when it has ended.
 
     ``unshare`` waits for the first process of the namespace, which ends after all others.
     """
@@ -137,7 +136,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _children(pid: int) -> list[int]:
-    """Empty too where the kernel does not tell (``CONFIG_PROC_CHILDREN``)."""
+    """Also empty if the kernel does not report them (``CONFIG_PROC_CHILDREN``)."""
     with contextlib.suppress(OSError, ValueError):
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []

@@ -1,4 +1,4 @@
-"""A real program that is not fio, on a target: the sister of `blklab.rigs.live.load`."""
+"""A real program other than fio, on a target: the counterpart of `blklab.rigs.live.load`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ProgramLoad:
     target: Target
 
     sizes: ClassVar[list[int]] = []
-    """It lays out what it needs itself, anew for each run."""
+    """It creates its own files, anew for each run."""
     is_direct: ClassVar[bool] = False
     cgroups: ClassVar[list[Group]] = []
 
@@ -67,12 +67,12 @@ class ProgramLoad:
 
     @property
     def writes(self) -> bool:
-        """Those of a device only read it; all others write."""
+        """Programs for devices only read; all others write."""
         return not self.chosen.program.on_device
 
     @property
     def ends_s(self) -> float | None:
-        """Its run time, if it is known beforehand."""
+        """Its run time, if known in advance."""
         return self.chosen.program.duration_s(self.chosen.values)
 
     def run(
@@ -85,8 +85,8 @@ class ProgramLoad:
         warm: bool,
         cgroups: Made | None = None,
     ) -> tuple[Result, float]:
-        """Its result, and the CPU time that it took in s. `begin` is told its files when all is
-        laid out. RunError with its own words if it fails."""
+        """Run it; returns its result, and its CPU time in s. `begin` receives its files after they
+        are created. RunError with its own message if it fails."""
         if laid is None:
             return self._run(program, directory, lambda: begin([]))
         with laid.work(others=self.chosen.program.other_user) as work:
@@ -102,7 +102,7 @@ class ProgramLoad:
             "directory": str(directory),
             "device": device and str(device),
         }
-        # -P: what lies in the directory is no part of Python's path.
+        # -P: Python must not import modules from the directory.
         command = [sys.executable, "-P", "-m", "blklab.programs.child", json.dumps(order)]
         ended = program.run(command, directory, begin)
         if ended.code != 0 or not ended.stdout:
@@ -127,6 +127,6 @@ class ProgramLoad:
 
 
 def _files(directory: Path) -> Files:
-    """All that have been laid out, to be forgotten or read."""
+    """All created files, to be dropped from the cache or read."""
     found = (path for path in directory.rglob("*") if path.is_file() and not path.is_symlink())
     return [(path, 0, path.stat().st_size) for path in sorted(found)]

@@ -1,7 +1,7 @@
-"""Each request of a disk while a run is measured: how long it waited, how long the disk had it.
+"""Queue time and service time of each request of a disk during a run.
 
-From the kernel's block events. A thread takes the pages of each CPU's buffer as they fill; what
-they say is read by the compiled core (`crates/blklab-core/src/formats/tracefs/`).
+From the kernel's block events. A thread takes the pages of each CPU's buffer as they fill; the
+compiled core parses them (`crates/blklab-core/src/formats/tracefs/`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from blklab.rigs.live.target import Target
 
 _EVERY_S = 0.05
 _PAGE_BYTES = 1 << 16
-# An event's time is taken before it stands in the buffer.
+# An event gets its time before it is in the buffer.
 _MARGIN_NS = 10_000_000
 
 
 @dataclass(frozen=True)
 class Following:
-    """Whether requests are traced, and why not."""
+    """Whether requests are traced, and the reason if not."""
 
     instance: tracefs.Instance | None = None
     why_not: str = ""
@@ -43,7 +43,7 @@ class Following:
     def follower(
         self, target: Target, job: _core.FioJob | None
     ) -> tuple[Follower | None, list[str]]:
-        """The tracer of one run on the `target`, or a line that says why there is none."""
+        """The tracer of one run on the `target`, or a line with the reason if there is none."""
         why = self.why_not
         if self.instance is not None and len(target.disks) > 1:
             why = f"there are several disks below ({', '.join(map(shown, target.disks))})"
@@ -58,7 +58,7 @@ class Following:
 def following(
     disks: Sequence[str], journal: Journal, signals: Signals, told: list[str]
 ) -> Iterator[Following]:
-    """Ready for the requests of these `disks`, if that may be; see :func:`tracefs.tracing`."""
+    """Prepares tracing of these `disks`, if possible; see :func:`tracefs.tracing`."""
     if why := tracefs.why_not():
         yield Following(None, why)
         return
@@ -66,14 +66,14 @@ def following(
         try:
             _core.BlockEvents(instance.header_page, instance.formats, [], 0)
         except InputError as error:
-            # A kernel with other fields in its events.
+            # A kernel with different fields in its events.
             yield Following(None, shown(str(error)))
             return
         yield Following(instance)
 
 
 class Follower:
-    """Follows the disk's requests from `begin` to the end of the ``with``."""
+    """Traces the disk's requests from `begin` to the end of the ``with``."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Follower:
         self._instance = instance
         [disk] = target.disks
         self._numbers = tracefs.numbers(disk, roots)
-        # Where a file of a file system lies on the disk is not known.
+        # The position of a file of a file system on the disk is not known.
         first = None if target.device is None else _first_sector(target.device, disk, roots)
         self._job, self._first = (None, 0) if first is None else (job, first)
         self._events: _core.BlockEvents | None = None
@@ -96,7 +96,7 @@ class Follower:
         self._lost = 0
 
     def __enter__(self) -> Follower:
-        """Its run begins now."""
+        """Called at the start of the run."""
         instance = self._instance
         instance.write("trace", "")
         self._events = _core.BlockEvents(
@@ -132,7 +132,7 @@ class Follower:
             self._close()
 
     def _close(self) -> None:
-        """An instance of which a file is open stays."""
+        """Closes all files: an instance with an open file cannot be removed."""
         while self._pipes:
             os.close(self._pipes.pop())
 
@@ -155,7 +155,7 @@ class Follower:
         self._events.advance(before_ns - _MARGIN_NS)
 
     def added_to(self, result: Result) -> tuple[Result, list[str]]:
-        """The result with what the requests tell, and a line for what they do not."""
+        """The result with the figures of the requests, and a line for each missing part."""
         if self._events is None:
             return result, []
         if self._problem is not None:
@@ -184,7 +184,7 @@ class Follower:
 
 
 def _joined(counters: Series, events: Series) -> Series:
-    """The series of the counters, with the queue as the events have it."""
+    """The series of the counters, with the queue from the events."""
     rows = len(counters.in_flight_milli)
     if not len(events.in_flight_milli):
         return counters
@@ -198,7 +198,7 @@ def _joined(counters: Series, events: Series) -> Series:
 
 
 def _spread(means: Ints, width_ns: int, to_ns: int, rows: int) -> Ints:
-    """Means of intervals of another width."""
+    """The means over intervals of another width."""
     area = np.concatenate([[0.0], np.cumsum(means * float(width_ns))])
     ends = np.arange(rows + 1) * float(to_ns)
     at = np.interp(ends, np.arange(len(area)) * float(width_ns), area)
@@ -207,7 +207,7 @@ def _spread(means: Ints, width_ns: int, to_ns: int, rows: int) -> Ints:
 
 
 def _first_sector(device: str, disk: str, roots: Roots) -> int | None:
-    """Where the device begins on the disk; None if it is neither the disk nor its partition."""
+    """The device's start on the disk; None if it is neither the disk nor its partition."""
     if device == disk:
         return 0
     try:

@@ -1,8 +1,8 @@
 """The `live` rig: this machine's kernel and a real disk, with real fio or another real program.
 
 `--disk` names a directory, in which blklab makes its own test files, or a device. The
-schedulers are set on the whole disks below it. Each run begins from the settings that the disks
-had, a scheduler set afresh, and a page cache that is empty or full on purpose.
+schedulers are set on the whole disks below it. Each run begins with the disks' original settings, a
+newly set scheduler, and a page cache in the requested state, cold or warm.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ from blklab.rigs.live.program_load import ProgramLoad
 
 @dataclass(frozen=True)
 class Ready:
-    """A target that is ready."""
+    """A prepared target."""
 
     target: target.Target
     borrowed: Borrowed | None
-    """None where nothing is to be set."""
+    """None if no setting changes."""
     laid: files.LaidFiles | None
-    """None on a device."""
+    """None for a device."""
     room_bytes: int
     """Before test files were made."""
     cgroups: cgroups.Made | None
-    """None where no job names one."""
+    """None if no job names one."""
 
 
 class LiveRig:
@@ -72,8 +72,8 @@ class LiveRig:
 
     `cache` is ``cold`` or ``warm``; a device is written to only if nothing uses it, and with
     `write_device` or, whatever is on it, if `overwrite` is its full id
-    (:func:`blklab.rigs.live.danger.full_id`). With `trace_latency` each request is followed
-    (:mod:`blklab.rigs.live.requests`); with `no_precondition` flash is not written over before the
+    (:func:`blklab.rigs.live.danger.full_id`). With `trace_latency` each request is traced
+    (:mod:`blklab.rigs.live.requests`); with `no_precondition` flash is not overwritten before the
     first run (:mod:`blklab.rigs.live.precondition`).
     """
 
@@ -104,9 +104,9 @@ class LiveRig:
         self._precondition = no_precondition is None
         self._following = requests.Following()
         self._places: dict[str, Ready] = {}
-        # Lines about restored leftovers, not yet told.
+        # Lines about undone leftovers, not yet reported.
         self._put_right: list[str] = []
-        # Of loads that write, run by run: the disk may tire.
+        # Rates of writing workloads, run by run: the disk may slow down.
         self._rates: dict[tuple[str, str, str], list[float]] = {}
         self._program = Program()
         self._lock = threading.Lock()
@@ -119,13 +119,13 @@ class LiveRig:
         return Disk(Entry(shown(spec), Path(spec), ""))
 
     def put_right(self) -> None:
-        """Restore what killed runs have left: it is not how the disks were before, and a
-        comparison that is resumed would not find them as it began."""
+        """Undo leftovers of killed runs: otherwise a changed state would count as the original one,
+        and a resumed comparison would not find the disks in their earlier state."""
         found = leftovers.restore(Journal(default_directory()))
         self._put_right += (*found.done, *found.problems)
 
     def describe_disk(self, disk: Disk) -> DiskData:
-        """What sysfs tells of the disks below; see :class:`blklab.rigs.Rig`."""
+        """The data of sysfs for the disks below; see :class:`blklab.rigs.Rig`."""
         return describe.target(target.find(str(disk.file.path)))
 
     def describe(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class LiveRig:
         return {}
 
     def check_scheduler(self, spec: SchedulerSpec) -> scheduler.Scheduler:
-        """See :class:`blklab.rigs.Rig`; whether the disk takes it, `prepared` tries."""
+        """See :class:`blklab.rigs.Rig`; `prepared` tries whether the disk accepts it."""
         return _parsed(spec)
 
     def alone(self, experiment: Experiment) -> tuple[RigSpec, Experiment]:
@@ -160,8 +160,8 @@ class LiveRig:
     def prepared(
         self, experiments: Sequence[Experiment], tell: Callable[[str], None]
     ) -> Iterator[None]:
-        """See :class:`blklab.rigs.Rig`. The disks are borrowed, and test files written out, once
-        for all runs; every scheduler has been set once before the first."""
+        """See :class:`blklab.rigs.Rig`. The disks are borrowed and test files written once for all
+        runs; every scheduler is set once before the first run."""
         told: list[str] = []
         journal = Journal(default_directory())
         try:
@@ -304,7 +304,7 @@ class LiveRig:
     def _written_over(
         self, found: target.Target, loads: Sequence[Load | ProgramLoad]
     ) -> precondition.Extents:
-        """What of a device is written over before the first run."""
+        """The parts of a device that are overwritten before the first run."""
         fio = [load for load in loads if isinstance(load, Load)]
         if not (self._precondition and any(load.writes for load in fio)):
             return []
@@ -322,7 +322,7 @@ class LiveRig:
 
 
 class _Watch:
-    """The machine's state when a run begins, and the disks' counters during the run."""
+    """The machine's state at the start of a run, and the disks' counters during the run."""
 
     before: surroundings.Snapshot
 
@@ -334,7 +334,7 @@ class _Watch:
         self.frequency = Frequency()
 
     def begin(self) -> None:
-        """The run begins."""
+        """Called at the start of the run."""
         self.before = surroundings.snapshot(self._target)
         self._stack.enter_context(self.sampler)
         self._stack.enter_context(self.frequency)
@@ -361,7 +361,7 @@ def _parsed(spec: SchedulerSpec) -> scheduler.Scheduler:
 
 
 def _rate(result: Result) -> float:
-    """Of which more is faster: bytes in time, or a program's figure."""
+    """A rate where more is faster: bytes per time, or a program's figure."""
     figure = result.figure
     if figure is not None:
         return figure.value if figure.higher_is_better else 1.0 / figure.value
@@ -384,8 +384,8 @@ def _borrow(
     told: list[str],
     stack: contextlib.ExitStack,
 ) -> Borrowed | None:
-    """All disks below the targets, on which each scheduler was tried once; None if a user who may
-    set nothing wants only what is set anyway."""
+    """All disks below the targets, after each scheduler was tried once; None if this user may not
+    change settings and only requests the current ones."""
     queues = {name: queue.named(name) for found, _ in wanted for name in found.disks}
     chosen = [
         (found.disks, {one.scheduler.label: _parsed(one.scheduler) for one in several})
@@ -406,12 +406,12 @@ def _borrow(
 def _check_as_it_is(
     queues: Sequence[queue.Queue], chosen: Mapping[str, scheduler.Scheduler]
 ) -> None:
-    """InputError unless each is what the disks have anyway."""
+    """InputError unless each equals the disks' current setting."""
     for spec, one in chosen.items():
         for disk in queues:
             active = disk.schedulers().active
             if one.changed or one.name != active:
                 raise InputError(
                     f"{shown(disk.name)}: setting '{spec}' needs root; type: {as_root()} (or "
-                    f"measure what is set: --scheduler {active})"
+                    f"measure the current one: --scheduler {active})"
                 )

@@ -1,10 +1,10 @@
-"""Whether a disk that is written to has come to rest, by the definition of "steady state" in
-SNIA's Solid State Storage Performance Test Specification.
+"""Whether a written disk is in a steady state, by the definition in SNIA's Solid State Storage
+Performance Test Specification.
 
-Flash that was idle or new writes faster than it can go on writing, until its spare blocks are used
-up. Over a window of five rounds, which are the runs of one scheduler here, the rate is steady if no
-two differ by more than 20 % of their mean, and the straight line through them rises or falls by no
-more than 10 % of it.
+Idle or new flash writes faster than it can sustain, until its spare blocks are used up. Over a
+window of five rounds, here the runs of one scheduler, the rate is steady if no two differ by more
+than 20 % of their mean, and a straight line fitted to them rises or falls by no more than 10 % of
+it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ SLOPE_MAX = 0.10
 
 
 def unsteady(rates: Sequence[float]) -> str | None:
-    """What speaks against a steady state at the end of `rates`, in the order in which they were;
-    None if nothing does, or if there are fewer than `WINDOW`."""
+    """The reason why `rates`, in order of time, do not end in a steady state; None if they do, or
+    if there are fewer than `WINDOW`."""
     last = np.array(rates[-WINDOW:], np.float64)
     if len(last) < WINDOW or last.mean() <= 0.0:
         return None

@@ -15,9 +15,9 @@ from blklab.rigs.live.counters import Counters, of
 from blklab.rigs.live.target import Target
 
 _OTHERS_PART = 0.05
-"""From here on, what others did to a disk or to the CPUs may show in the result."""
+"""A larger share of other programs' use of a disk or of the CPUs may affect the result."""
 _OTHERS_BYTES_MIN = 1 << 20
-# Steps, so that many runs have few lines to say.
+# Steps, so that many runs have few distinct lines.
 _CPU_STEPS = (_OTHERS_PART, 0.1, 0.25, 0.5)
 _MILLI = 1000.0
 
@@ -28,18 +28,18 @@ class Snapshot:
 
     disks: Counters
     device: Counters
-    """Of the target's own device, which may be a partition of a disk."""
+    """Counters of the target's own device, which may be a partition of a disk."""
     busy_s: float
     """CPU time that all programs have used since the start, over all CPUs."""
     total_s: float
-    """CPU time that there has been."""
+    """Total CPU time, busy and idle."""
     load: float
-    """Mean of the last minute."""
+    """Load average of the last minute."""
     temperatures: Mapping[str, float]
-    """Of the disks, in °C, where they tell."""
+    """Temperature of the disks in °C, if they report it."""
 
     def to_json(self, settings: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-        """As results keep it, with the `settings` of each disk at that moment."""
+        """The form in results, with the `settings` of each disk at that moment."""
         return {
             "settings": settings,
             "counters": asdict(self.disks),
@@ -49,7 +49,7 @@ class Snapshot:
 
 
 def snapshot(target: Target, roots: Roots = HERE) -> Snapshot:
-    """Of the target's disks and the machine."""
+    """The state of the target's disks and the machine."""
     busy_s, total_s = _cpu_s(roots)
     load = float((roots.proc / "loadavg").read_text().split()[0])
     disks = of(target.disks, roots)
@@ -84,8 +84,8 @@ def notes(
 
 
 def _other_io(before: Snapshot, after: Snapshot, jobs: Sequence[Job], *, direct: bool) -> list[str]:
-    """Bytes on the disks that the jobs cannot account for: on other partitions, and, where the
-    page cache does not stand between, in all."""
+    """Bytes on the disks that the jobs do not explain: on other partitions, and for direct I/O in
+    total."""
     disks = after.disks.since(before.disks)
     device = after.device.since(before.device)
     found = []
@@ -104,7 +104,7 @@ def _other_io(before: Snapshot, after: Snapshot, jobs: Sequence[Job], *, direct:
 
 
 def _heat(disk: str, roots: Roots) -> list[str]:
-    """Whether the disk is at the limit from which it may slow itself down."""
+    """Whether the disk is at its temperature limit, at which it may slow down."""
     for sensor in _sensors(disk, roots):
         now, most = _number(sensor), _number(sensor.with_name("temp1_max"))
         if now is not None and most is not None and now >= most > 0:
@@ -113,7 +113,7 @@ def _heat(disk: str, roots: Roots) -> list[str]:
 
 
 def temperature(disk: str, roots: Roots = HERE) -> float | None:
-    """In °C, where the disk has a sensor that the kernel reads (nvme; drivetemp)."""
+    """In °C, if the disk has a sensor that the kernel reads (nvme; drivetemp)."""
     for sensor in _sensors(disk, roots):
         if (value := _number(sensor)) is not None:
             return value / _MILLI
@@ -122,7 +122,7 @@ def temperature(disk: str, roots: Roots = HERE) -> float | None:
 
 def _sensors(disk: str, roots: Roots) -> list[Path]:
     place = roots.sys / "block" / disk / "device"
-    # nvme's before and since 5.17; drivetemp's.
+    # For nvme before and since 5.17; for drivetemp.
     patterns = ("hwmon*/temp1_input", "hwmon/hwmon*/temp1_input", "device/hwmon/*/temp1_input")
     return sorted(path for pattern in patterns for path in place.glob(pattern))
 
@@ -136,7 +136,7 @@ def governors(roots: Roots = HERE) -> list[str]:
 
 
 def _cpu_s(roots: Roots) -> tuple[float, float]:
-    """Busy and all CPU time of ``/proc/stat``; waiting for I/O is not busy."""
+    """Busy and total CPU time of ``/proc/stat``; waiting for I/O does not count as busy."""
     row = (roots.proc / "stat").read_text().split("\n", 1)[0].split()[1:9]
     ticks = [int(value) for value in row]
     idle = ticks[3] + ticks[4]

@@ -31,7 +31,8 @@ class Target:
 
 
 def find(what: str, roots: Roots = HERE) -> Target:
-    """The directory or the device called so. InputError if it is neither, or no disk is below."""
+    """The directory or the device of that name. InputError if it is neither, or has no disk
+    below."""
     if not what:
         raise InputError("expected a directory or a device, found an empty name")
     path, every = Path(what), mounts.mounts(roots)
@@ -61,7 +62,7 @@ def _under(number: int, directory: Path, every: list[Mount], roots: Roots) -> li
     if found or mount is None:
         return found
     raise InputError(
-        f"{shown(str(directory))}: lies on {shown(mount.type)} ({shown(mount.source)}), with no "
+        f"{shown(str(directory))}: is on {shown(mount.type)} ({shown(mount.source)}), with no "
         "disk of this machine below"
     )
 
@@ -75,7 +76,7 @@ def _scheduled(names: list[str], every: list[Mount], roots: Roots) -> tuple[str,
         if name in seen:
             continue
         seen.add(name)
-        # LVM, dm-crypt and md hand requests down; multipath and loop devices have a queue.
+        # LVM, dm-crypt and md pass bios down; multipath and loop devices have a queue.
         lower = [] if _has_choice(name, roots) else stack.below(name, every, roots)
         if not lower:
             found.add(name)

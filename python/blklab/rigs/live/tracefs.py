@@ -1,7 +1,7 @@
-"""An instance of tracefs of our own, for the block layer's events of some disks.
+"""A private instance of tracefs, for the block layer's events of some disks.
 
-Its name is in the journal before it is made: others may trace meanwhile, and what was left by
-``kill -9`` is found by the next start.
+Its name is in the journal before it is created: other programs may trace meanwhile, and the next
+start finds leftovers of ``kill -9``.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from blklab.errors import RunError
 from blklab.host.roots import HERE, Roots
 
 KIND = "trace"
-"""Of its records."""
+"""The kind of its records."""
 _PREFIX = "blklab-"
 _NAME = re.compile(r"blklab-\d+-[0-9a-f]{6}")
 _PLACES = ("kernel/tracing", "kernel/debug/tracing")
-"""Of tracefs below /sys: since 4.1, and before."""
+"""The paths of tracefs below /sys: since 4.1, and before."""
 
 BUFFER_KIB = 8 << 10
-"""Of each CPU: some 100,000 events, more than a disk makes until they are taken."""
+"""The buffer of each CPU: some 100,000 events, more than a disk makes between two reads."""
 _BUFFERS_KIB = 256 << 10
-"""Of all CPUs together, as far as that leaves `_LEAST_KIB` for each."""
+"""The buffers of all CPUs together, if that leaves `_LEAST_KIB` for each."""
 _LEAST_KIB = 256
 _CLOCK = "mono"
 
@@ -46,21 +46,21 @@ class Instance:
     formats: tuple[tuple[str, str], ...]
 
     def write(self, file: str, text: str) -> None:
-        """RunError in one line if the kernel does not take it."""
+        """RunError in one line if the kernel refuses it."""
         try:
             (self.path / file).write_text(text)
         except OSError as error:
             raise RunError(f"{self.path / file}: {error.strerror}") from error
 
     def lost(self) -> int:
-        """Events for which there was no room since the buffer was emptied. OSError if it is not
-        told."""
+        """Events lost to a full buffer since it was emptied. OSError if the kernel does not report
+        it."""
         texts = [path.read_text() for path in self.path.glob("per_cpu/cpu*/stats")]
         return sum(int(found) for text in texts for found in re.findall(r"overrun: (\d+)", text))
 
 
 def why_not(roots: Roots = HERE) -> str:
-    """Why requests cannot be followed here; empty if they can."""
+    """The reason if requests cannot be traced here; else empty."""
     place = _tracefs(roots)
     if place is None:
         return (
@@ -79,12 +79,12 @@ def why_not(roots: Roots = HERE) -> str:
 def tracing(
     disks: Sequence[str], journal: Journal, signals: Signals, told: list[str], roots: Roots = HERE
 ) -> Iterator[Instance]:
-    """An instance that is ready for the events of these `disks`; it goes when the ``with`` ends.
-    RunError in one line if the kernel refuses something."""
+    """An instance prepared for the events of these `disks`; the end of the ``with`` removes it.
+    RunError in one line if the kernel refuses a step."""
     place = _tracefs(roots)
     if place is None:
         raise RunError(why_not(roots))
-    # Containers share tracefs, and process IDs are of one container: one is not a name.
+    # Containers share tracefs but not process IDs: an ID is not unique as a name.
     name = f"{os.getpid()}-{secrets.token_hex(3)}"
     key = f"{KIND}-{name}"
     path = place / "instances" / f"{_PREFIX}{name}"
@@ -116,8 +116,7 @@ def tracing(
 
 
 def recover(journal: Journal, key: str) -> list[str]:
-    """Remove the instance of record `key`; what was done or not, a line each. With the lock
-    held."""
+    """Remove the instance of record `key`; returns a line for each result. Needs the lock."""
     record = journal.read(key)
     if record is None:
         return []
@@ -163,7 +162,7 @@ def _has(place: Path, name: str) -> bool:
 
 
 def _is_there(path: Path) -> bool:
-    """Also where its folder may not be looked into."""
+    """Also works without permission to list the folder."""
     try:
         path.stat()
     except OSError:
@@ -172,8 +171,8 @@ def _is_there(path: Path) -> bool:
 
 
 def numbers(disk: str, roots: Roots = HERE) -> list[int]:
-    """The kernel's own numbers of the disk and its partitions: 12 bits major, 20 minor. RunError
-    in one line if the disk has gone."""
+    """The kernel's own numbers of the disk and its partitions: 12 bits major, 20 minor. RunError in
+    one line if the disk is gone."""
     place = roots.sys / "block" / disk
     found = []
     try:
@@ -181,7 +180,5 @@ def numbers(disk: str, roots: Roots = HERE) -> list[int]:
             major, minor = map(int, (folder / "dev").read_text().split(":"))
             found.append(major << 20 | minor)
     except (OSError, ValueError) as error:
-        raise RunError(
-            f"{shown(disk)}: the kernel does not tell its number: it has gone"
-        ) from error
+        raise RunError(f"{shown(disk)}: the disk is gone") from error
     return found

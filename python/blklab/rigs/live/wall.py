@@ -1,9 +1,9 @@
 """The barrier that confines fio to its own files, besides the list of allowed options.
 
-A job file comes from anywhere and fio may run as root, so fio is run by ``blklab-confine``: with
-Landlock it changes the run's files alone, reads what it needs to start, and starts nothing else.
-Where the kernel has no Landlock, bubblewrap gives it a mount namespace in which all else is
-read-only. Root's other rights are dropped in both cases, but those that jobs need.
+A job file comes from anywhere and fio may run as root, so ``blklab-confine`` runs fio: with
+Landlock, fio can change only the run's files, read only what it needs to start, and start no other
+program. If the kernel has no Landlock, bubblewrap gives it a mount namespace in which everything
+else is read-only. In both cases, root's rights are dropped except for those that jobs need.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from blklab.base import binaries
 
 _LIBRARIES = ("/etc/ld.so.cache", "/usr", "/lib", "/lib64", "/opt", "/nix/store", "/gnu/store")
 _MACHINE = ("/sys", "/proc")
-# Priorities of I/O and CPU, pinned memory and huge pages; of a device, dropping its cached pages.
+# Priorities of I/O and CPU, pinned memory and huge pages; for a device, dropping its cached pages.
 _RIGHTS = ("sys_nice", "ipc_lock")
 _RIGHTS_ON_DEVICE = ("sys_admin",)
 _PROBE_S = 10.0
 
 NO_WALL = (
-    "nothing but the list of allowed options confines fio: this kernel has no Landlock (5.13 has), "
+    "only the list of allowed options confines fio: this kernel has no Landlock (needs 5.13), "
     "and bubblewrap does not run: apt-get install bubblewrap"
 )
 
 
 def around_fio(place: Path, writable: Sequence[Path]) -> list[str]:
-    """The words in front of fio's. It may change a device, if that is its `place`, or the files
-    that are in a directory, in which it then begins; and what is below the `writable` paths."""
+    """The words in front of fio's command. fio may change a device, if that is its `place`, or the
+    existing files in a directory, in which it then starts; and everything below the `writable`
+    paths."""
     rights = _RIGHTS + (() if place.is_dir() else _RIGHTS_ON_DEVICE)
     return [*_fewer_rights(rights), *_walled(place, writable, rights)]
 
@@ -49,12 +50,12 @@ def _walled(place: Path, writable: Sequence[Path], rights: Sequence[str]) -> lis
         words += [f"--read={path}" for path in (*_LIBRARIES, *_MACHINE, fio.parent)]
         words += [f"--run={path}" for path in (fio, *_interpreter(fio))]
         words += [f"--write={path}" for path in ("/dev/null", *writable)]
-        # A directory may be known here by a way that is open to blklab alone.
+        # The path of the directory may work only in this process.
         return [*words, f"--change={'.' if place.is_dir() else place}", "--"]
     if _has_bubblewrap():
         words = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev"]
         words += [word for path in writable for word in ("--bind", str(path), str(path))]
-        # Its files, but no new one.
+        # Existing files only, no new ones.
         changed = sorted(place.resolve().iterdir()) if place.is_dir() else [place]
         kind = "--bind" if place.is_dir() else "--dev-bind"
         words += [word for path in changed for word in (kind, str(path), str(path))]
@@ -66,7 +67,7 @@ def _walled(place: Path, writable: Sequence[Path], rights: Sequence[str]) -> lis
 
 
 def _fewer_rights(rights: Sequence[str]) -> list[str]:
-    """Of root's; a user has none to lose. bubblewrap drops them behind its mounts."""
+    """Dropped rights of root; a user has none. bubblewrap drops them after its mounts."""
     if os.geteuid() != 0 or not _has_landlock():
         return []
     kept = ",".join(["-all", *(f"+{name}" for name in rights)])
@@ -92,7 +93,7 @@ def _runs(command: Sequence[str]) -> bool:
 
 
 def _interpreter(program: Path) -> list[Path]:
-    """The dynamic loader that the program names; none of a static one, or of a script."""
+    """The dynamic loader that the program names; none for a static program or a script."""
     # Takes 20 ms.
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile

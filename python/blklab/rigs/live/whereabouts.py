@@ -1,7 +1,7 @@
 """The current mount point of a known file system, if it is mounted.
 
-It is known by its UUID; where that is not to be had, by what statfs(2) calls it (``f_fsid``, which
-ext4 and btrfs make of the UUID) and its type.
+It is identified by its UUID; without one, by the ``f_fsid`` of statfs(2), which ext4 and btrfs
+derive from the UUID, and its type.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Inside:
 
     type: str
     uuid: str
-    """Empty if it is not known."""
+    """Empty if not known."""
     fsid: int
     path: str
     """From the root of the file system, whatever part of it is mounted."""
@@ -36,7 +36,7 @@ class Inside:
 
     @classmethod
     def from_json(cls, found: object) -> Inside:
-        """ValueError if it is none."""
+        """ValueError if it is not valid."""
         if not isinstance(found, Mapping) or set(found) != {"type", "uuid", "fsid", "path"}:
             raise ValueError("not a place in a file system")
         texts = [found[name] for name in ("type", "uuid", "path")]
@@ -47,12 +47,12 @@ class Inside:
 
     @property
     def text(self) -> str:
-        """The file system, for a person."""
+        """The file system, for display."""
         return f"{self.type} {self.uuid}".strip()
 
 
 def inside(handle: int) -> Inside | None:
-    """Of a handle's directory; None if its mount is not to be seen."""
+    """The place of a handle's directory; None if its mount is not visible."""
     number = _mount_id(handle)
     mount = next((one for one in mounts.mounts(HERE) if one.id == number), None)
     directory = owned.path_of(handle)
@@ -63,12 +63,12 @@ def inside(handle: int) -> Inside | None:
 
 
 def found(sought: Inside) -> list[Path]:
-    """All paths at which it can be reached now; none if its file system is not mounted."""
+    """All current paths to it; none if its file system is not mounted."""
     places = []
     for mount in mounts.mounts(HERE):
         if mount.type != sought.type or not Path(sought.path).is_relative_to(mount.root):
             continue
-        # It may go meanwhile, or lie below another mount.
+        # It may disappear meanwhile, or another mount may cover it.
         with contextlib.suppress(OSError), _looked_at(mount) as point:
             uuid = _uuid(mount)
             same = uuid == sought.uuid if uuid and sought.uuid else sought.fsid == _fsid(point)
@@ -90,7 +90,7 @@ def _looked_at(mount: Mount) -> Iterator[int]:
 
 
 def _mount_id(handle: int) -> str:
-    """Of the mount in which it was opened."""
+    """The mount through which it was opened."""
     told = Path(f"/proc/self/fdinfo/{handle}").read_text().split()
     return told[told.index("mnt_id:") + 1]
 

@@ -266,7 +266,7 @@ mod tests {
             "latency_ns": {}, "latency_us": {}, "latency_ms": {},
         });
         let told = |job: &serde_json::Value| read(&json!({"jobs": [job]}).to_string(), &plan);
-        told(&job).expect("what fio writes of a job that did nothing");
+        told(&job).expect("the output of a job without I/O");
         for (place, most) in [
             ("/job_runtime", RUNTIME_MS_MAX),
             ("/read/runtime", RUNTIME_MS_MAX),
@@ -274,7 +274,7 @@ mod tests {
         ] {
             let mut job = job.clone();
             *job.pointer_mut(place).expect("a figure") = most.into();
-            told(&job).expect("the most that there can be");
+            told(&job).expect("the largest value");
             *job.pointer_mut(place).expect("a figure") = (most + 1).into();
             let error = told(&job).unwrap_err();
             let refused = error.to_string();

@@ -45,7 +45,7 @@ mod tests {
     use crate::workload::plan;
 
     #[test]
-    fn a_request_belongs_to_the_process_whose_file_it_lies_in() {
+    fn a_request_belongs_to_the_process_of_the_file_at_its_place() {
         let mut nothing = jobfile::Bare { memory_mib: 0, cpus: 0 };
         let text = "[a]\nsize=1m\n[b]\nsize=1m\n";
         let file = jobfile::parse(text, "job.fio", &mut nothing, Default::default()).expect("a good job");

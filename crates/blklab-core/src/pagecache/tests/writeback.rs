@@ -158,7 +158,7 @@ impl Machine {
             } else {
                 let (cache, file, now) = (&mut self.cache, self.file, self.now);
                 let (dirtier, ready, offset) =
-                    self.writers.iter_mut().min_by_key(|w| w.1).expect("somebody writes");
+                    self.writers.iter_mut().min_by_key(|w| w.1).expect("there are writers");
                 let step = cache.write(now, file, *offset, 64 * KIB, dirtier, &mut Vec::new());
                 *offset += step.bytes;
                 *ready = now
@@ -224,7 +224,7 @@ fn time_without_writes_does_not_make_the_disk_look_slow() {
 }
 
 #[test]
-fn nobody_waits_below_the_free_run_ceiling() {
+fn no_writer_waits_below_the_free_run_ceiling() {
     let mut cache = PageCache::new(&config(1280));
     let file = cache.add_file(4 << 30);
     let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());

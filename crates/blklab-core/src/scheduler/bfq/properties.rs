@@ -76,7 +76,7 @@ fn take(rig: &mut Rig, step: &Step) {
 
 proptest! {
     #[test]
-    fn nobody_of_a_lower_class_has_the_disk_while_a_real_time_process_waits(
+    fn no_lower_class_has_the_disk_while_a_real_time_process_waits(
         steps in prop::collection::vec(any_step(6), 1..400), low_latency in 0i64..2, rotational: bool
     ) {
         let classes: Vec<_> = (0..6).map(|process| CLASSES[process % 3]).collect();
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn the_idle_class_has_the_disk_only_when_nobody_else_waits_or_after_a_fifth_of_a_second(
+    fn the_idle_class_has_the_disk_only_when_no_other_process_waits_or_after_a_fifth_of_a_second(
         steps in prop::collection::vec(any_step(6), 1..400), low_latency in 0i64..2
     ) {
         let classes: Vec<_> = (0..6).map(|process| CLASSES[1 + process % 2]).collect();
@@ -139,7 +139,7 @@ proptest! {
     /// of them perhaps twice. This holds for queues: processes that start together may share one
     /// queue, and there a process with read-ahead starves the others.
     #[test]
-    fn nobody_starves(
+    fn no_process_starves(
         service_ms in prop::collection::vec(1u64..5, 2..6), sequential in prop::collection::vec(any::<bool>(), 7),
         idle in prop::option::of(0usize..5), rotational: bool
     ) {

@@ -14,7 +14,7 @@ use super::parts::turn::Turn;
 /// I/O class of a queue: 0 real-time, 1 best effort, 2 idle.
 const CLASS_IDLE: u8 = 2;
 
-/// What a queue is, which does not change.
+/// The fixed properties of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
     pub sync: bool,

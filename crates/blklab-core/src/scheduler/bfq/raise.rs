@@ -9,7 +9,7 @@ use crate::scheduler::journal::{Decision, Raising as For};
 /// Only queues of the default weight are raised.
 const DEFAULT_WEIGHT: u32 = 40;
 
-/// What the first request of an idle queue shows about it.
+/// Properties of a queue, detected at its first request after idling.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signs {
     pub interactive: bool,
@@ -30,7 +30,7 @@ impl Bfq {
         self.spans.interactive(&self.peak_rate)
     }
 
-    /// What the arrival of a request at an idle queue shows.
+    /// Detects them at the arrival of a request at an idle queue.
     pub(super) fn signs(&self, q: QueueId, idle_for_long: bool, own_or_stable: bool) -> Signs {
         let queue = &self.queues[q.index()];
         let in_burst = self.burst.marks(q);

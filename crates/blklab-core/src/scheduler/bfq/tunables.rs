@@ -20,7 +20,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
         default: 125,
         min: 1,
         max: INT_MAX,
-        help: "a synchronous request that has waited so long goes before its process's others, once per slice",
+        help: "a synchronous request that has waited this long goes before its process's others, once per slice",
     },
     Tunable {
         name: "fifo_expire_async",
@@ -52,7 +52,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
         default: SLICE_IDLE_MS,
         min: 0,
         max: INT_MAX,
-        help: "how long the disk waits for the next request of the process in service; 0: not at all",
+        help: "how long the disk idles for the next request of the process in service; 0: not at all",
     },
     Tunable {
         name: "slice_idle_us",
@@ -60,7 +60,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
         default: SLICE_IDLE_US,
         min: 0,
         max: u32::MAX as i64,
-        help: "slice_idle in microseconds: the same number, of which this one counts unless it is at its default",
+        help: "slice_idle in microseconds; overrides it unless this is at its default",
     },
     Tunable {
         name: "max_budget",
@@ -68,7 +68,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
         default: 0,
         min: 0,
         max: INT_MAX,
-        help: "most that a process may be served in one go; 0: what the disk's peak rate moves in timeout_sync",
+        help: "largest service of a process in one turn; 0: the data that the disk's peak rate moves in timeout_sync",
     },
     Tunable {
         name: "timeout_sync",
@@ -84,7 +84,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
         default: 0,
         min: 0,
         max: 1,
-        help: "1: always wait for the process in service, one request with the disk at a time",
+        help: "1: always idle for the process in service, with one request at the disk at a time",
     },
     Tunable {
         name: "low_latency",

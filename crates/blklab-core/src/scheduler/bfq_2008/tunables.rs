@@ -15,14 +15,14 @@ pub(super) const TUNABLES: &[Tunable] = &[
         Unit::Count,
         4,
         1,
-        "requests that one process may have with the disk; four times as many if it is alone",
+        "requests of one process at the disk at most; four times as many if it is alone",
     ),
     tunable(
         "fifo_expire_sync",
         Unit::Milliseconds,
         125,
         1,
-        "a synchronous request that has waited so long goes first in its process's next turn",
+        "a synchronous request that has waited this long goes first in its process's next turn",
     ),
     tunable("fifo_expire_async", Unit::Milliseconds, 250, 1, "the same for asynchronous requests"),
     tunable(
@@ -44,14 +44,14 @@ pub(super) const TUNABLES: &[Tunable] = &[
         Unit::Milliseconds,
         8,
         0,
-        "how long the disk waits for the next request of the process in service; 0: not at all",
+        "how long the disk idles for the next request of the process in service; 0: not at all",
     ),
     tunable(
         "max_budget",
         Unit::Sectors,
         0,
         0,
-        "most that a process may be served in one turn; 0: what moves at the peak rate in 3/4 of timeout_sync",
+        "largest service of a process in one turn; 0: the data that the peak rate moves in 3/4 of timeout_sync",
     ),
     tunable(
         "max_budget_async_rq",
@@ -65,7 +65,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
         Unit::Milliseconds,
         125,
         1,
-        "how long a process may take to use up its budget; who takes longer pays for all of it",
+        "how long a process may take to use up its budget; a slower process is charged for the whole budget",
     ),
     tunable("timeout_async", Unit::Milliseconds, 40, 0, "the same for asynchronous requests"),
 ];

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_gets_a_token_waits_no_longer() {
+    fn a_request_with_a_token_waits_no_longer() {
         let mut pool = Tokens::new(1);
         let mut woken = VecDeque::new();
         assert!(pool.take(0) && !pool.take(1) && !pool.take(2));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn after_shrinking_nobody_gets_a_token_until_enough_have_come_back() {
+    fn after_shrinking_no_request_gets_a_token_until_enough_have_come_back() {
         let mut pool = Tokens::new(16);
         let mut woken = VecDeque::new();
         assert!((0..16).all(|_| pool.take(0)));

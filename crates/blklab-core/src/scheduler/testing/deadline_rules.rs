@@ -111,7 +111,7 @@ fn writes_starved_is_the_number_of_read_batches_before_a_batch_of_writes() {
             }
             let served = serve(&mut rig, 12);
             let is_write: Vec<_> = served.iter().map(|&sector| sector > 100_000).collect();
-            // So many batches of reads, one of writes, and again.
+            // `writes_starved` batches of reads, then one of writes, and again.
             let expected = (0..12).map(|turn| turn % (writes_starved + 1) == writes_starved);
             assert_eq!(is_write, expected.collect::<Vec<_>>(), "{name}: {served:?}");
         }

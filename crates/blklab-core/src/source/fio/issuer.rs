@@ -155,13 +155,13 @@ impl Issuer {
         self.since_think += u32::from(self.job.think.after == ThinkAfter::Issue);
     }
 
-    /// One call has submitted so many I/Os.
+    /// Records a call that submitted `ios` I/Os.
     #[inline]
     pub fn submitted(&mut self, ios: u32) {
         self.tally.submit_levels[Tally::batch_level(ios)] += 1;
     }
 
-    /// So many I/Os were reaped together.
+    /// Records a batch of `ios` reaped I/Os.
     #[inline]
     pub fn collected(&mut self, ios: u32) {
         self.tally.complete_levels[Tally::batch_level(ios)] += 1;

@@ -102,7 +102,7 @@ impl Units {
         self.free.is_empty()
     }
 
-    /// So many prepared I/Os are to be submitted.
+    /// Whether this number of prepared I/Os is submitted now.
     #[inline(always)]
     pub fn is_batch(&self, prepared: usize) -> bool {
         prepared as u32 >= self.batch_submit || self.all_in_use()

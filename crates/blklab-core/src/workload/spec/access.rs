@@ -184,7 +184,7 @@ pub struct Access {
     /// Every block once per pass; off with `norandommap`, `blockalign` and all distributions except
     /// `random`.
     pub random_map: bool,
-    /// `random_generator=tausworthe`, said by the job: places and mix by fio's own random numbers.
+    /// `random_generator=tausworthe` in the job: places and mix by fio's own random numbers.
     pub fio_numbers: bool,
     /// `randrepeat`: another pass repeats the offsets of the first.
     pub randrepeat: bool,

@@ -31,7 +31,7 @@ use blklab_core::recorder::SeriesRecorder;
 use blklab_core::result::{JobResult, RunResult};
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{Plan, ProcessSpec};
-use blklab_disk::queue::clock;
+use blklab_disk::service::clock;
 
 pub use files::Place;
 use process::Process;
@@ -64,7 +64,7 @@ impl Run<'_> {
     fn wait_to_start(&self, spec: &ProcessSpec) {
         let start = &spec.start;
         let may = |states: &[State]| start.is_met(|id| states[id as usize] == State::Ended);
-        let states = self.states.lock().expect("nobody panics with it");
+        let states = self.states.lock().expect("no thread panics with it");
         let mut states = self.changed.wait_while(states, |states| !may(states)).expect("nor here");
         states[spec.id.0 as usize] = State::Started;
         drop(states);
@@ -73,7 +73,7 @@ impl Run<'_> {
 
     /// The process has ended: others may start, or must end.
     fn ended(&self, spec: &ProcessSpec) {
-        let mut states = self.states.lock().expect("nobody panics with it");
+        let mut states = self.states.lock().expect("no thread panics with it");
         states[spec.id.0 as usize] = State::Ended;
         for other in &self.plan.processes {
             let index = other.id.0 as usize;
@@ -141,7 +141,7 @@ pub fn run(plan: &Plan, seed: u64, places: &[Place], epoch: Nanos) -> Result<Run
             |thread: thread::ScopedJoinHandle<'_, _>| thread.join().map_err(|_| "a process panicked")?;
         threads.into_iter().map(join).collect::<Result<Vec<JobResult>, String>>()
     })?;
-    let (series, interval) = run.series.into_inner().expect("nobody panicked").finish();
+    let (series, interval) = run.series.into_inner().expect("no thread panicked").finish();
     let ended = jobs.iter().map(|job| job.end_ns).max().unwrap_or(0);
     Ok(RunResult {
         duration_ns: ended,

@@ -218,7 +218,7 @@ impl<'a> Process<'a> {
         self.issuer.reaped(&unit, IoTimes { start, issued, reaped: self.now });
         let write = unit.direction != Direction::Read;
         let clat = self.now.saturating_sub(issued);
-        self.run.series.lock().expect("nobody panics with it").completed(self.now, write, bytes, clat);
+        self.run.series.lock().expect("no thread panics with it").completed(self.now, write, bytes, clat);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 
 use blklab_core::request::{IoPrio, PrioClass};
 use blklab_core::units::Nanos;
-use blklab_disk::queue::clock;
+use blklab_disk::service::clock;
 use rustix::time::{ClockId, Timespec};
 
 /// Sleeps until a time of the clock; returns at once if it has passed.

@@ -49,7 +49,7 @@ def sysfs_conf(queue: Queue, roots: Roots) -> Iterator[Influence]:
 
 
 def rc_local(queue: Queue, roots: Roots) -> Iterator[Influence]:
-    """``/etc/rc.local``, where it can be executed."""
+    """``/etc/rc.local``, if it is executable."""
     path = roots.etc / "rc.local"
     if os.access(path, os.X_OK):
         yield from in_script("rc.local line", path, queue.name)
@@ -85,7 +85,8 @@ def _words(text: str) -> list[str]:
 
 
 def _by_name(roots: Roots, kind: str) -> list[Path]:
-    """The files of a directory of this kind under /etc, /run, /usr: of one name the first."""
+    """The files of such a directory under /etc, /run and /usr; of those with one name, the
+    first."""
     found: dict[str, Path] = {}
     for top in (roots.etc, roots.run, roots.usr / "local/lib", roots.usr / "lib", roots.lib):
         for name in reading.names(top / kind):

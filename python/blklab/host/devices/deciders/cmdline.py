@@ -11,12 +11,12 @@ from blklab.host.devices.deciders.influence import Influence
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
 
-# "block: remove legacy IO schedulers", in Linux 5.0, made the option say that it does nothing.
+# "block: remove legacy IO schedulers", in Linux 5.0, made the option print that it has no effect.
 _IGNORED_SINCE = 5
 
 
 def influences(_: Queue, roots: Roots) -> Iterator[Influence]:
-    """One for each ``elevator=``."""
+    """One influence for each ``elevator=``."""
     release = modules.release(roots)
     major = re.match(r"\d+", release)
     ignored = major is None or int(major[0]) >= _IGNORED_SINCE

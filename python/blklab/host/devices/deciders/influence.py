@@ -22,14 +22,14 @@ class Influence:
     """``udev rule``, ``tuned profile`` ..."""
     file: str
     line: int
-    """From 1; 0 where a whole file says it."""
+    """From 1; 0 if the whole file makes the setting."""
     attribute: str
     """Below ``queue``."""
     value: str | None
-    """None if that is not to be told from the text."""
+    """None if the text does not show it."""
     sure: bool
     why: str = ""
-    """If it is not sure."""
+    """Why it may not take effect; empty if it surely does."""
     program: bool = False
     """A program that udev runs after all rules."""
 
@@ -40,7 +40,7 @@ class Influence:
 
 
 def in_shell(by: str, file: Path, number: int, text: str, disk: str) -> Iterator[Influence]:
-    """What a shell's command line does to the queue of `disk`."""
+    """The changes that a shell's command line makes to the queue of `disk`."""
     targets = list(TARGET.finditer(text))
     echoed = ECHOED.findall(text)
     for place, target in enumerate(targets):
@@ -59,7 +59,7 @@ def in_shell(by: str, file: Path, number: int, text: str, disk: str) -> Iterator
 
 
 def in_script(by: str, file: Path, disk: str) -> Iterator[Influence]:
-    """The same for each line of a script that is no comment."""
+    """The changes of all lines of a script, comments left out."""
     for number, line in enumerate(reading.script(file), 1):
         if not line.lstrip().startswith("#"):
             yield from in_shell(by, file, number, line, disk)

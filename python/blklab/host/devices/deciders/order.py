@@ -49,7 +49,7 @@ def influences(queue: Queue, roots: Roots) -> list[Influence]:
 
 
 def last_word(found: Sequence[Influence], attribute: str) -> Influence | None:
-    """The last that surely sets it."""
+    """The last influence that surely sets it."""
     return next((one for one in reversed(found) if one.attribute == attribute and one.sure), None)
 
 
@@ -67,7 +67,7 @@ def kernel_default(queue: Queue, roots: Roots) -> str | None:
         return "mq-deadline"
     if count == 0 or modules.release(roots).startswith(("3.", "4.")):
         return None
-    # SCSI adapters may share one set of tags among their queues, which nothing in sysfs says.
+    # SCSI adapters may share one set of tags among their queues; sysfs does not show this.
     of_scsi = identity.identity(queue.disk).transport in ("sata", "sas", "fc", "iscsi", "pci")
     return None if of_scsi else "none"
 

@@ -1,10 +1,10 @@
 """tuned's active profile: its ``[disk]`` and ``[sysfs]`` plugins, tuned.conf(5).
 
-Behaviour after tuned 2.20. Of a profile that includes others, the including one's word counts.
-Each disk belongs to the first section of the kind ``disk`` that it fits: by ``priority``, the
-lowest first, then as they stand. ``devices_udev_regex`` is looked for in the disk's udev
-properties, one ``KEY=value`` a line. Several active profiles are read one after the other.
-tuned sets a disk again whenever it starts or its profile changes.
+Follows tuned 2.20. A profile overrides the profiles that it includes. Each disk belongs to the
+first matching section of type ``disk``, sorted by ``priority``, the lowest first, then by their
+order in the file. ``devices_udev_regex`` is searched in the disk's udev properties, one
+``KEY=value`` a line. Several active profiles are read one after the other. tuned sets a disk again
+whenever it starts or its profile changes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INCLUDES_MAX = 20
 
 @dataclass(frozen=True)
 class Option:
-    """``name = value`` and where it stands."""
+    """``name = value``, with its file and line."""
 
     value: str
     file: Path
@@ -53,7 +53,7 @@ def active(roots: Roots) -> list[str]:
 
 
 def is_running(roots: Roots) -> bool:
-    """Whether its daemon is there."""
+    """Whether its daemon runs."""
     for name in reading.names(roots.proc):
         if name.isdigit():
             command = reading.value(roots.proc / name / "cmdline").split("\0")
@@ -97,8 +97,8 @@ def influences(queue: Queue, roots: Roots) -> Iterator[Influence]:
 def of_disk(
     queue: Queue, sections: Mapping[str, Section], roots: Roots
 ) -> list[tuple[Section, bool]]:
-    """The section that the disk belongs to, and before it those that may be it: whether they fit
-    is not known, which the second value says."""
+    """The section that the disk belongs to, after the sections that may match; the second value is
+    False where this is not known."""
     candidates = [
         section
         for title, section in sections.items()
@@ -124,7 +124,8 @@ def _priority(section: Section) -> int:
 
 
 def _fits(section: Section, queue: Queue, roots: Roots) -> bool | None:
-    """Whether the section is for this disk; None if that hangs on what udev has not stored."""
+    """Whether the section matches this disk; None if that depends on a property that udev has not
+    stored."""
     expression = section.text("devices_udev_regex")
     if not expression:
         return _is_among(queue.name, section.text("devices", "*"))
@@ -182,7 +183,7 @@ def _add(name: str, sections: dict[str, Section], roots: Roots, seen: list[str])
     for title, section in own.items():
         if title not in sections or section.text("replace") in ("1", "true"):
             sections[title] = Section()
-        # tuned takes "all devices" as said where the later one says nothing.
+        # For tuned, "all devices" remains in force if the later section names none.
         sections[title].options.pop("devices", None)
         sections[title].options.update(section.options)
 

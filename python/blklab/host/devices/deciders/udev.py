@@ -11,7 +11,7 @@ from blklab.host.udev import judge
 
 
 def influences(queue: Queue, roots: Roots) -> Iterator[Influence]:
-    """What the rules do to it, those of both events; a line that does so at both comes once."""
+    """What the rules of both events do to it; a line that applies to both events is listed once."""
     at = {action: judge.effects(queue.disk, action, roots) for action in judge.ACTIONS}
     seen = {(effect.line, effect.attribute) for effect in at["change"]}
     only_first = [one for one in at["add"] if (one.line, one.attribute) not in seen]

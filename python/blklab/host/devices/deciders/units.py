@@ -1,4 +1,4 @@
-"""systemd's services whose commands write to a queue, systemd.service(5)."""
+"""systemd's services with commands that write to a queue, systemd.service(5)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class _Command:
     line: int
     words: str
     scripts: tuple[Path, ...]
-    """Those among its words."""
+    """The scripts among the words of a command."""
 
 
 @dataclass(frozen=True)
 class _File:
-    """A service's own, or what is dropped in beside it; another one when it is written anew."""
+    """A service's file or one of its drop-ins; a rewritten file is another one."""
 
     path: Path
     written_ns: int
@@ -41,7 +41,7 @@ class _File:
 
 
 def influences(queue: Queue, roots: Roots) -> Iterator[Influence]:
-    """Commands of services, and what stands in the scripts that they run."""
+    """Commands of services, and the lines of the scripts that they run."""
     units, enabled = _units(roots)
     for name, files in units.items():
         for command in (one for file in files for one in _commands(file, roots)):
@@ -92,10 +92,10 @@ def _scripts(words: str, roots: Roots) -> Iterator[Path]:
 
 
 def _units(roots: Roots) -> tuple[dict[str, list[_File]], set[str]]:
-    """Each service's file, with what is dropped in behind it; and the services that a target wants
-    or requires, one of a template by the template's name too.
+    """Each service's file followed by its drop-ins; and the services that a target wants or
+    requires, with instances of a template also under the template's name.
 
-    Masked ones are links to /dev/null and read as empty.
+    Masked services are links to /dev/null and read as empty.
     """
     units: dict[str, Path] = {}
     dropped: dict[str, list[Path]] = {}

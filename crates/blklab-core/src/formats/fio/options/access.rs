@@ -86,7 +86,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "ba",
         Takes::Sizes(1, BLOCK_MAX, |d, sizes| lay(&mut d.align, &sizes, |bytes| Some(bytes as u32))),
         "",
-        "what random offsets are multiples of; turns the random map off if it is not the block size",
+        "alignment of random offsets; turns the random map off if it is not the block size",
     )
     .alias(&["blockalign"]),
     JobOption::new(
@@ -119,7 +119,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "norandommap",
         Takes::Flag(|d, on| d.no_random_map = on),
         "0",
-        "draw random blocks without remembering which were hit; otherwise each is hit once per pass",
+        "draw random blocks independently; otherwise each is hit once per pass",
     ),
     JobOption::new(
         "softrandommap",

@@ -17,7 +17,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
             Ok(())
         }),
         "",
-        "files to use, with colons between them (\\: for a colon); /dev/... is the modelled disk itself",
+        "files to use, separated by colons (\\: for a colon); /dev/... is the modelled disk itself",
     ),
     JobOption::new(
         "directory",
@@ -26,7 +26,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
             Ok(())
         }),
         "",
-        "put before file names; of several, with colons between them, clones take turns",
+        "prefix of file names; with several, separated by colons, clones take turns",
     ),
     JobOption::new(
         "filename_format",
@@ -35,7 +35,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
             Ok(())
         }),
         "$jobname.$jobnum.$filenum",
-        "how files are named that filename does not name",
+        "names of files that filename does not name",
     ),
     JobOption::new(
         "unique_filename",
@@ -79,13 +79,13 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "filesize",
         Takes::SizeRange(1, |d, (low, high)| d.spec.files.file_size = Some((Bytes(low), Bytes(high)))),
         "",
-        "size of each file; of a range, each file draws its own",
+        "size of each file; with a range, each file draws its own",
     ),
     JobOption::new(
         "offset",
         Takes::Extent(|d, extent| d.spec.files.offset = extent),
         "0",
-        "where in the file I/O begins",
+        "start of I/O in the file",
     )
     .alias(&["fileoffset"]),
     JobOption::new(
@@ -98,7 +98,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "offset_align",
         Takes::Size(0, |d, bytes| d.spec.files.offset_align = (bytes > 0).then_some(Bytes(bytes))),
         "0",
-        "what an offset in percent is rounded up to; 0 for the smallest block size",
+        "alignment of an offset in percent, which is rounded up; 0 for the smallest block size",
     ),
     JobOption::new(
         "invalidate",
@@ -110,7 +110,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "fallocate",
         Takes::Word(&["none", "native", "posix", "keep", "truncate", "0", "1"], ignore::word),
         "native",
-        "how the room for a new file is reserved",
+        "how space for a new file is allocated",
     )
     .no_effect(HOST_FILES),
     JobOption::new(
@@ -125,7 +125,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
             Ok(())
         }),
         "1",
-        "tell the kernel what order to expect of buffered reads; 1: as rw is",
+        "hint for the kernel about the order of buffered reads; 1: from rw",
     ),
     JobOption::new(
         "exec_prerun",

@@ -146,7 +146,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "clocksource",
         Takes::Word(&["gettimeofday", "clock_gettime", "cpu"], ignore::word),
         "",
-        "which clock measures",
+        "the clock for measurements",
         "time is virtual",
     ),
     unused("zero_buffers", FLAG, "0", "write zeroes", NO_DATA),
@@ -169,7 +169,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "mem",
         Takes::WordAnd(&["malloc", "shm", "shmhuge", "mmap", "mmapshared", "mmaphuge"], ignore::word_and),
         "malloc",
-        "where buffers come from",
+        "source of the buffers",
         NO_DATA,
     )
     .alias(&["iomem"]),

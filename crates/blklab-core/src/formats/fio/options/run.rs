@@ -31,26 +31,26 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "ioengine",
         Takes::WordAnd(&ENGINES, set_engine),
         "psync",
-        "how I/O is asked for: sync, psync, vsync, pvsync, pvsync2 block; libaio, io_uring queue; posixaio queues and has one I/O per file under way",
+        "how I/O is submitted: sync, psync, vsync, pvsync, pvsync2 block; libaio, io_uring queue; posixaio queues and has one I/O per file in flight",
     )
     .not_simulated_words(foreign::ENGINES),
     JobOption::new(
         "direct",
         Takes::Bool(|d, on| d.spec.queueing.direct = on),
         "0",
-        "past the page cache (O_DIRECT)",
+        "bypass the page cache (O_DIRECT)",
     ),
     JobOption::new(
         "buffered",
         Takes::Bool(|d, on| d.spec.queueing.direct = !on),
         "1",
-        "through the page cache; the opposite of direct",
+        "use the page cache; the opposite of direct",
     ),
     JobOption::new(
         "iodepth",
         Takes::Count(1, DEPTH_MAX, |d, n| d.spec.queueing.iodepth = n as u32),
         "1",
-        "I/Os to keep under way; engines that block have one",
+        "I/Os to keep in flight; engines that block have one",
     ),
     JobOption::new(
         "iodepth_batch",
@@ -133,7 +133,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "cgroup",
         Takes::Text(set_cgroup),
         "",
-        "the cgroup that the job's processes are in; a/b is within a, which a job before it is in",
+        "cgroup of the job's processes; a/b is within a, which an earlier job must name",
     ),
     JobOption::new(
         "cgroup_weight",
@@ -141,7 +141,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
             d.spec.membership.weight = Some(n as u16);
         }),
         "",
-        "weight of that cgroup beside its siblings; 100 if no job gives one. Schedulers without cgroups overlook it",
+        "weight of that cgroup beside its siblings; 100 if no job gives one. Schedulers without cgroups ignore it",
     ),
     JobOption::new("cgroup_nodelete", Takes::Bool(ignore::flag), "0", "keep the cgroup when the jobs have ended")
         .no_effect("nothing is left of a run's machine"),
@@ -182,13 +182,13 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "rate",
         Takes::Sizes(0, i64::MAX as u64, |d, n| lay(&mut d.rate_bytes, &n, |n| n)),
         "",
-        "bytes per second that are not to be exceeded",
+        "maximum bytes per second",
     ),
     JobOption::new(
         "rate_iops",
         Takes::Counts(0, U32_MAX, |d, n| lay(&mut d.rate_ios, &n, |n| n)),
         "",
-        "I/Os per second that are not to be exceeded",
+        "maximum I/Os per second",
     ),
     JobOption::new(
         "rate_process",
@@ -259,13 +259,13 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "ramp_time",
         Takes::Time(Seconds, |d, t| d.spec.timing.ramp_time = t),
         "0",
-        "run this long before anything is counted; comes on top of runtime",
+        "run this long before counting begins, in addition to runtime",
     ),
     JobOption::new(
         "startdelay",
         Takes::TimeRange(Seconds, |d, range| d.spec.timing.start_delay = range),
         "0",
-        "start this long after the run has begun; of a range, each process draws its own",
+        "start this long after the run has begun; with a range, each process draws its own",
     ),
     JobOption::new(
         "loops",
@@ -277,7 +277,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "numjobs",
         Takes::Count(1, crate::workload::plan::PROCESSES_MAX, |d, n| d.spec.clones = n as u32),
         "1",
-        "processes that do the same",
+        "number of identical processes (clones)",
     ),
     JobOption::new("thread", Takes::Flag(ignore::flag), "0", "threads instead of processes")
         .no_effect("both are tasks with an I/O context of their own"),
@@ -314,7 +314,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
             Ok(())
         }),
         "group",
-        "whom exitall ends: the job's group, all that run now, or all",
+        "the jobs that exitall ends: the job's group, all running jobs, or all",
     ),
 ];
 

@@ -15,7 +15,7 @@ pub(in crate::scheduler::bfq) struct Age {
 }
 
 impl Age {
-    /// Of a queue created now; only one of synchronous requests counts as just created.
+    /// The age of a queue created now; only a queue of synchronous requests counts as just created.
     pub fn new(sync: bool, now: Jiffies) -> Age {
         Age { just_created: sync, created: now, split: LONG_AGO }
     }
@@ -51,7 +51,7 @@ impl Age {
         clock.is_past(self.split + span)
     }
 
-    /// The same, and since it was created and busy.
+    /// Whether the last split and the creation are both longer ago than `span`, and the queue has been busy.
     pub fn is_settled(&self, span: Jiffies, clock: &Clock) -> bool {
         !self.just_created && self.is_long_after_split(span, clock) && clock.is_past(self.created + span)
     }

@@ -26,7 +26,7 @@ const DEFAULT_MAX_BUDGET: i32 = 16 * 1024;
 /// A slice longer than this is slow if less than half of the largest budget was served, in us.
 const LONG_SLICE_US: u32 = 20_000;
 
-/// What a queue did in its slice.
+/// The use that a queue made of its slice.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::bfq) struct Slice {
     pub sync: bool,

@@ -31,7 +31,7 @@ impl Learnt {
         }
     }
 
-    /// Of a new queue; `comes_back`: it is assumed to come back soon until measured.
+    /// The state of a new queue. `comes_back`: its process is assumed to come back soon until measured.
     pub fn new(comes_back: bool, clock: &Clock) -> Learnt {
         Learnt {
             has_short_ttime: comes_back,

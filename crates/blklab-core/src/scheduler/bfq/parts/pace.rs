@@ -19,7 +19,7 @@ pub(in crate::scheduler::bfq) struct ThinkTime {
 }
 
 impl ThinkTime {
-    /// Of a new queue, whose first request comes at the same time. In the kernel the last
+    /// The think time of a new queue, whose first request comes at the same time. In the kernel the last
     /// completion is one nanosecond later: a very long time before the first request, unless its
     /// clock has moved on by then.
     pub fn new(now: u64, clock_stands: bool) -> ThinkTime {
@@ -61,7 +61,7 @@ pub(in crate::scheduler::bfq) struct Intensity {
 }
 
 impl Intensity {
-    /// Of a new queue: I/O bound until measured.
+    /// The state of a new queue: I/O bound until measured.
     pub fn new(now: u64) -> Intensity {
         Intensity { io_bound: true, since: now, idle_ns: 0 }
     }

@@ -91,7 +91,7 @@ pub(in crate::scheduler::bfq) struct Raising {
 }
 
 impl Raising {
-    /// Of a queue that was never raised.
+    /// The state of a queue whose weight was never raised.
     pub fn new(since: Jiffies) -> Raising {
         Raising { coefficient: 1, span: 0, since, interactive_since: LONG_AGO, service: 0 }
     }

@@ -40,7 +40,7 @@ pub(in crate::scheduler::bfq) struct SeekHistory {
 }
 
 impl SeekHistory {
-    /// Of a new queue.
+    /// The history of a new queue.
     pub const NEW: SeekHistory = SeekHistory { seeks: 1, last_end: Sector(0) };
 
     /// A request comes.

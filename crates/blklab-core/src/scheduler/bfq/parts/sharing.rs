@@ -198,7 +198,7 @@ impl Sharing {
         self.at(q).stable += 1;
     }
 
-    /// That process has moved, or will not.
+    /// A process with a planned stable merge into `q` has moved, or will not move.
     pub fn stable_merge_done(&mut self, q: QueueId) {
         self.at(q).stable -= 1;
     }

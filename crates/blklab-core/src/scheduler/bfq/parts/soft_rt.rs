@@ -6,8 +6,8 @@
 //! and later than the disk would idle for a process that simply thinks. The time is set when the
 //! queue has become idle and its last request has completed.
 //!
-//! The same count of sectors tells since when a queue does I/O without a pause: after some time it
-//! no longer looks for cooperators.
+//! The same count of sectors shows since when a queue does I/O without a pause: after some time it no longer
+//! looks for cooperators.
 //!
 //! Follows `soft_rt_next_start`, `last_idle_bklogged`, `service_from_backlogged` and `first_IO_time`
 //! of `bfq_queue` in Linux 7.3: `bfq_bfqq_softrt_next_start`, `bfq_too_late_for_merging`, and of
@@ -36,7 +36,7 @@ pub(in crate::scheduler::bfq) struct SoftRt {
 }
 
 impl SoftRt {
-    /// Of a queue that is created at `now`.
+    /// The state of a queue created at `now`.
     pub fn new(now: Jiffies) -> SoftRt {
         SoftRt { earliest: now, busy_since: 0, served: 0, first_service: 0, at_completion: false }
     }

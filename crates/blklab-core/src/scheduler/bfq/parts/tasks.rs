@@ -133,7 +133,7 @@ impl Tasks {
         self.0[task.index()].requests <= 1
     }
 
-    /// What is kept of the process's queue.
+    /// The saved state of the process's queue.
     pub fn saved(&self, task: TaskIndex) -> &Saved {
         &self.0[task.index()].saved
     }

@@ -28,7 +28,7 @@ pub(in crate::scheduler::bfq) struct Turn {
 }
 
 impl Turn {
-    /// Of a queue that was never busy.
+    /// The state of a queue that was never busy.
     pub fn new(max_budget: i32) -> Turn {
         Turn { busy: false, waits: false, expected: false, max_budget, timeout: LONG_AGO }
     }

@@ -164,7 +164,7 @@ fn slice_idle_is_how_long_the_disk_waits_for_the_process_in_service() {
 }
 
 #[test]
-fn who_asks_while_the_disk_waits_goes_on() {
+fn a_process_that_sends_a_request_while_the_disk_idles_continues() {
     let mut rig = Rig::new(NAME, &[]);
     rig.submit(of(0, bio(Read, 0)));
     rig.submit(of(1, bio(Read, 1_000_000)));
@@ -280,7 +280,7 @@ fn defaults_in_ticks_are_parts_of_a_second_and_what_is_set_is_rounded_up() {
 }
 
 #[test]
-fn who_is_merged_with_whom_depends_on_whose_they_are() {
+fn merges_depend_on_the_owners_of_the_requests() {
     let mut rig = Rig::new(NAME, &[]);
     rig.submit(of(0, bio(Write, 100)));
     assert!(matches!(rig.submit(of(1, bio(Write, 108))), Submitted::Waits(_)));

@@ -34,7 +34,7 @@ proptest! {
     /// At most a budget and a request ahead of the ideal share; at most twice a budget (see the
     /// bound of B-WF2Q+) and a request behind it.
     #[test]
-    fn who_always_has_requests_gets_his_weights_share_of_the_sectors(
+    fn an_always_busy_process_gets_its_weights_share_of_the_sectors(
         levels in prop::collection::vec((0..8_u8, 1..=8_u32), 2..8), max_budget in 200..4000_i64,
     ) {
         let reader = |&(at, size): &(u8, u32)| Reader {
@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_holds_the_disk_beyond_slice_idle_while_others_wait(
+    fn no_process_holds_the_disk_beyond_slice_idle_while_others_wait(
         readers in prop::collection::vec(any_reader(any_class()), 2..7)
     ) {
         let mut world = World::new(&[], &readers);
@@ -88,7 +88,7 @@ proptest! {
     /// and the same again for a turn that began before. This is in sectors, not in time: seeky
     /// processes that pause are not charged for their time, see the traits that are kept.
     #[test]
-    fn nobody_starves(readers in prop::collection::vec(any_reader(Just(BestEffort)), 2..7)) {
+    fn no_process_starves(readers in prop::collection::vec(any_reader(Just(BestEffort)), 2..7)) {
         let mut world = World::new(&[], &readers);
         while world.step(Nanos::from_secs(8)).is_some() {}
         let weight = |reader: &Reader| 8 - u64::from(reader.task.prio.level);

@@ -20,7 +20,7 @@ fn a_budget_grows_by_1024_when_used_up_to_the_largest() {
 }
 
 #[test]
-fn a_budget_shrinks_by_128_for_who_is_idle_down_to_half_of_the_largest() {
+fn the_budget_of_an_idle_process_shrinks_by_128_down_to_half_of_the_largest() {
     let mut rig = Rig::new(NAME, &[("max_budget", 1000)]);
     keep(&mut rig);
     for turn in 0..8 {
@@ -106,7 +106,7 @@ fn the_idle_class_waits_however_long_others_take() {
 }
 
 #[test]
-fn who_thinks_longer_than_slice_idle_is_not_waited_for() {
+fn the_disk_does_not_idle_for_think_times_beyond_slice_idle() {
     let mut rig = Rig::new(NAME, &[]);
     for turn in 0..4 {
         rig.submit(of(0, bio(Read, turn * 8)));
@@ -138,7 +138,7 @@ fn a_process_that_ends_gives_the_disk_back_at_once() {
 }
 
 #[test]
-fn nobody_waits_for_a_process_that_ended_before_its_last_request_was_served() {
+fn the_disk_does_not_idle_for_a_process_that_ended_before_its_last_request_was_served() {
     let mut rig = Rig::new(NAME, &[]);
     rig.submit(of(0, bio(Read, 0)));
     rig.exit(ProcessId(0));

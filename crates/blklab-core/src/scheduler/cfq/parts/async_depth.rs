@@ -27,7 +27,7 @@ impl AsyncDepth {
         self.last_late = now;
     }
 
-    /// The limit of a queue that has so many in flight: one may always go.
+    /// The limit of a queue with `in_flight` requests in flight; it is at least one if none is in flight.
     pub fn limit(&self, now: Instant, in_flight: u32) -> u32 {
         let depth = ((now - self.last_late) as u64 / self.slice_sync) as u32;
         if depth == 0 && in_flight == 0 { 1 } else { depth }

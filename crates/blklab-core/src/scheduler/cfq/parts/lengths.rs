@@ -32,9 +32,9 @@ pub(in crate::scheduler::cfq) struct Lengths {
 /// The busy queues among which a group's time is divided.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::cfq) struct Crowd {
-    /// Of the workload type.
+    /// Queues of the workload type.
     pub of_kind: u32,
-    /// Of the class in the group, now or usually.
+    /// Queues of the class in the group, now or usually.
     pub of_class: u32,
     /// Asynchronous ones in the group.
     pub asynchronous: u32,
@@ -60,8 +60,8 @@ impl Lengths {
         others.wrapping_mul(self.nominal(true, 0) - self.nominal(sync, level))
     }
 
-    /// A nominal slice with `low_latency`, in a group with so many busy queues and that share of a
-    /// round (`cfq_scaled_cfqq_slice`).
+    /// A nominal slice with `low_latency`, in a group with `busy` busy queues and `share` of a round
+    /// (`cfq_scaled_cfqq_slice`).
     pub fn shortened(&self, nominal: u64, busy: u32, share: u64) -> u64 {
         let [_, sync_slice] = self.slice;
         let expected = sync_slice.wrapping_mul(busy.into());

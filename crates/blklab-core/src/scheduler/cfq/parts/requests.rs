@@ -32,7 +32,7 @@ enum State {
     Sent,
 }
 
-/// What a request is to CFQ: fixed when it gets its queue.
+/// CFQ's data of a request, fixed when it gets its queue.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::cfq) struct Origin {
     pub queue: QueueId,

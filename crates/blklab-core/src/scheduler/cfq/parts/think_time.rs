@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn a_think_time_is_known_after_three_pauses() {
         assert!(!think_time(2, 1000).is_known());
-        assert!(!think_time(2, 1000).is_longer(0), "nothing is said of what is not known");
+        assert!(!think_time(2, 1000).is_longer(0), "an unknown think time is not long");
         assert!(think_time(3, 1000).is_known());
     }
 

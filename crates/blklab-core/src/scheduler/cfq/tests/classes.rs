@@ -64,7 +64,7 @@ fn a_request_takes_the_disk_from_a_lower_class_at_once_and_never_from_a_higher_o
 }
 
 #[test]
-fn who_waits_for_a_read_takes_the_disk_from_writes_that_nobody_waits_for() {
+fn a_sync_read_preempts_async_writes() {
     let mut rig = rig_of(&[PrioClass::BestEffort; 2]);
     for place in 0..10 {
         rig.submit(of(0, 1_000_000 + place * 16, false));
@@ -79,7 +79,7 @@ fn who_waits_for_a_read_takes_the_disk_from_writes_that_nobody_waits_for() {
 }
 
 #[test]
-fn nothing_synchronous_is_with_the_disk_beside_writes_that_nobody_waits_for() {
+fn no_sync_request_is_at_the_disk_beside_async_writes() {
     let mut rig = rig_of(&[PrioClass::BestEffort; 2]);
     rig.advance(Nanos::from_millis(10_000));
     rig.submit(of(0, 1_000_000, false));
@@ -122,7 +122,7 @@ fn only_requests_of_one_process_are_merged() {
 }
 
 #[test]
-fn writes_that_nobody_waits_for_share_a_queue_by_priority() {
+fn async_writes_share_a_queue_by_priority() {
     let level = |level| Process { level, ..Process::writer(1) };
     let mut rig = Drive::new(&[], vec![level(4), level(4), level(6)]).rig;
     for process in 0..3 {
@@ -190,7 +190,7 @@ fn a_preempted_reader_keeps_what_was_left_of_its_slice() {
 
 #[test]
 fn a_preempted_reader_goes_on_before_one_that_has_waited_for_longer() {
-    // Of level 0, for which no turn is due later the more queues there are.
+    // Level 0: its turns do not become due later with more queues.
     let of_class = |class| Process { class, level: 0, ..Process::reader(0) };
     let classes = [PrioClass::BestEffort, PrioClass::BestEffort, PrioClass::RealTime];
     let mut rig = Drive::new(&[], classes.map(of_class).to_vec()).rig;

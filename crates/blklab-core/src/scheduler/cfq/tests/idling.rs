@@ -20,7 +20,7 @@ fn in_vain(decision: &Decision) -> bool {
 }
 
 #[test]
-fn whoever_thinks_longer_than_slice_idle_is_soon_not_idled_for() {
+fn the_disk_soon_stops_idling_for_think_times_beyond_slice_idle() {
     let thinks = |think| {
         let slow = Process { think, ..Process::reader(1) };
         let mut drive = Drive::new(&[], vec![slow, Process::reader(2), Process::reader(3)]);
@@ -58,7 +58,7 @@ fn the_last_of_the_random_readers_is_idled_for() {
 }
 
 #[test]
-fn on_flash_that_takes_commands_in_a_queue_nobody_is_idled_for() {
+fn flash_with_a_command_queue_is_never_idled() {
     for (rotational, tunables) in [(false, &[][..]), (false, &[("slice_idle", 8)]), (true, &[])] {
         let processes = vec![Process::reader(1), Process::reader(2)];
         let mut drive = Drive::with(tunables, processes, &[], limits(rotational));
@@ -128,7 +128,7 @@ fn the_wait_ends_with_the_request_that_was_waited_for() {
 }
 
 #[test]
-fn somebody_else_who_goes_on_where_the_head_is_does_not_wait_for_the_timer() {
+fn another_process_that_continues_at_the_head_does_not_wait_for_the_timer() {
     for (distance, preempts) in [(8 * 1024, true), (8 * 1024 + 1, false)] {
         let mut rig = Rig::with_limits("cfq", &[], limits(true));
         rig.submit(bio(Read, 1_000_000));

@@ -1,4 +1,4 @@
-//! CFQ against what the kernel's documentation says of it (`cfq-iosched.txt` of 4.12).
+//! CFQ compared with the kernel's documentation (`cfq-iosched.txt` of 4.12).
 
 mod classes;
 mod cooperation;

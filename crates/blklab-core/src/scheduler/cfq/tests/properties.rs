@@ -149,7 +149,7 @@ proptest! {
     /// On a disk that queues commands, a synchronous request completes within four seconds; of
     /// asynchronous requests, one completes every two seconds.
     #[test]
-    fn nobody_starves(processes in prop::collection::vec(any_process(), 2..8)) {
+    fn no_process_starves(processes in prop::collection::vec(any_process(), 2..8)) {
         let best_effort = |process| Process { class: PrioClass::BestEffort, ..process };
         let processes = apart(processes.into_iter().map(best_effort).collect());
         let ahead: u64 = processes.iter().filter(|p| !p.sync).map(|p| u64::from(p.depth)).sum();

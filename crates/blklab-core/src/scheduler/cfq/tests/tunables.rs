@@ -136,7 +136,7 @@ fn writers(tunables: &[(&str, i64)], until: Nanos) -> Drive {
 }
 
 #[test]
-fn slice_async_is_the_time_of_a_turn_of_requests_that_nobody_waits_for() {
+fn slice_async_is_the_time_of_a_turn_of_async_requests() {
     for length in [20, 40, 80] {
         for tunable in both("slice_async", "slice_async_us", length) {
             let drive = writers(&[tunable, ("slice_async_rq", 1000), ("low_latency", 0)], ms(4000));
@@ -167,7 +167,7 @@ fn kept_waiting(mut rig: Rig) -> Nanos {
     let since = rig.now;
     while rig.dispatch(0).is_none() {
         let due = rig.scheduler.next_timer();
-        assert_ne!(due, Nanos::NEVER, "it says when to ask again");
+        assert_ne!(due, Nanos::NEVER, "a timer is set");
         rig.advance(due.saturating_sub(rig.now));
     }
     rig.now.saturating_sub(since)
@@ -238,7 +238,7 @@ fn low_latency_shortens_no_slice_below_twice_slice_idle() {
 }
 
 #[test]
-fn low_latency_holds_back_what_nobody_waits_for_after_somebody_waited_long() {
+fn low_latency_holds_back_async_requests_after_a_long_sync_wait() {
     let writes_at_once = |low_latency| {
         let mut rig = Rig::with_limits("cfq", &[("low_latency", low_latency)], limits(true));
         rig.advance(ms(5000));

@@ -97,7 +97,7 @@ impl Wf2q {
                 self.groups[group as usize].next = self.lookup_next(group, false, now);
             }
             let id = self.groups[group as usize].next;
-            assert!(id != NIL, "a group on the way to a busy queue has somebody next");
+            assert!(id != NIL, "a group on the way to a busy queue has a next entity");
             self.groups[group as usize].in_service = id;
             let own = self.entities[id as usize].own;
             // A group with more than one active child stays in the tree: another child may be next.

@@ -16,7 +16,7 @@ pub(super) const GROUP_CLASS: u8 = 1;
 /// Service in virtual time (`bfq_delta`): `sectors` over a weight, or over a sum of weights.
 #[inline]
 pub(super) fn delta(sectors: u64, weight: u64) -> u64 {
-    debug_assert!(weight > 0, "whoever is served has a weight");
+    debug_assert!(weight > 0, "a served entity has a weight");
     (sectors << SERVICE_SHIFT) / weight
 }
 

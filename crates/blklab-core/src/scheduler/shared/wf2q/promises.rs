@@ -97,7 +97,10 @@ impl Run {
         // The current kernel may choose a queue by a jump of virtual time that it then does not
         // make.
         let eligible = !tree::later(self.wf2q.start(leaf), vtime);
-        prop_assert!(eligible || !self.first_version, "only who would have begun goes");
+        prop_assert!(
+            eligible || !self.first_version,
+            "only entities that the fluid disk has begun to serve go"
+        );
         self.wf2q.reset_service(leaf);
         self.wf2q.reset_service_above(leaf);
         let sectors = (self.wf2q.budget(leaf) * percent / 100).max(1) as u32;
@@ -149,7 +152,7 @@ fn is_due(got: f64, total: f64, weight: u32, all: u32) -> Result<(), TestCaseErr
 
 proptest! {
     #[test]
-    fn nobody_is_ahead_of_the_fluid_disk_or_behind_it_by_more_than_the_bound(
+    fn no_entity_is_ahead_of_the_fluid_disk_or_behind_it_by_more_than_the_bound(
         weights in prop::collection::vec(1..1000_u32, 2..12), turns in any_turns(), first_version: bool,
     ) {
         let all: Vec<_> = (0..weights.len()).collect();
@@ -193,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn who_always_has_requests_gets_his_share_whatever_the_others_do(
+    fn an_always_busy_entity_gets_its_share_whatever_the_others_do(
         weights in prop::collection::vec(1..1000_u32, 2..12),
         turns in prop::collection::vec((1..2000_i32, 1..=100_i32, any::<bool>(), 0..12_usize), 50..300),
         first_version: bool,

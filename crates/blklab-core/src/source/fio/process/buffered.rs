@@ -8,8 +8,8 @@ impl Process {
         if !self.syncing.flush_ended() {
             return;
         }
-        let at = world.cpus.work(self.who.cpu, world.now(), world.host.complete);
-        world.wake(self.who.actor, at);
+        let at = world.cpus.work(self.submitter.cpu, world.now(), world.host.complete);
+        world.wake(self.submitter.actor, at);
     }
 
     /// Continues a buffered read or write at byte `done`.
@@ -33,7 +33,7 @@ impl Process {
         let begun = if done == step.bytes { world.host.syscall } else { Nanos::ZERO };
         let cost = begun + world.host.copying(step.bytes);
         self.system += cost;
-        let at = world.cpus.work(self.who.cpu, world.now(), cost);
+        let at = world.cpus.work(self.submitter.cpu, world.now(), cost);
         if self.pages.ranges.is_empty() && step.wait.is_none() {
             if world.advance_to(at) {
                 return self.buffered_done(slot, world);
@@ -53,19 +53,19 @@ impl Process {
         wait: Option<pagecache::Wait>,
         world: &mut World,
     ) -> Flow {
-        if self.pages.hand_over(world, self.who) == Err(Asleep) {
+        if self.pages.hand_over(world, self.submitter) == Err(Asleep) {
             return Flow::Sleep;
         }
         let file = FileId(self.units.unit(slot).file);
         match wait {
             None => self.go(State::BufferedDone(slot)),
             Some(pagecache::Wait::Page(page)) if world.cache.is_reading(file, page) => {
-                world.sleep_until(self.who.actor, Wait::Pages(file));
+                world.sleep_until(self.submitter.actor, Wait::Pages(file));
                 Flow::Sleep
             }
             Some(pagecache::Wait::Page(_)) => self.go(State::Buffered { slot, done }),
             Some(pagecache::Wait::Memory) => {
-                world.sleep_until(self.who.actor, Wait::AnyPages);
+                world.sleep_until(self.submitter.actor, Wait::AnyPages);
                 self.state = State::Buffered { slot, done };
                 Flow::Sleep
             }
@@ -93,7 +93,7 @@ impl Process {
 
     pub(super) fn sync_write(&mut self, slot: u32, world: &mut World) -> Flow {
         let unit = *self.units.unit(slot);
-        match self.syncing.run(&[unit.file], !self.spec.job.queueing.direct, self.who, world) {
+        match self.syncing.run(&[unit.file], !self.spec.job.queueing.direct, self.submitter, world) {
             SyncProgress::Asleep => Flow::Sleep,
             SyncProgress::Done => self.blocking_done(slot, world),
         }
@@ -101,7 +101,7 @@ impl Process {
 
     fn sync_files(&mut self, world: &mut World) -> SyncProgress {
         let files = self.spec.regions.iter().map(|region| region.file).collect::<Vec<_>>();
-        self.syncing.run(&files, !self.spec.job.queueing.direct, self.who, world)
+        self.syncing.run(&files, !self.spec.job.queueing.direct, self.submitter, world)
     }
 
     pub(super) fn sync(&mut self, world: &mut World) -> Flow {
@@ -155,7 +155,7 @@ impl Process {
         if !self.syncing.is_running() {
             self.syncing.begin(world.now());
         }
-        if self.syncing.write_out(file, self.who, world) == SyncProgress::Asleep {
+        if self.syncing.write_out(file, self.submitter, world) == SyncProgress::Asleep {
             return Flow::Sleep;
         }
         world.cache.invalidate(file, 0, u64::MAX);

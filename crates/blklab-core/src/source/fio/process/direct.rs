@@ -19,7 +19,7 @@ impl Process {
         let now = world.now();
         let device = world.layout.file(FileId(self.units.unit(slot).file)).device;
         let World { cpus, devices, .. } = world;
-        Flow::At(cpus.submit(self.who.cpu, now, cost, &mut devices[device].lock))
+        Flow::At(cpus.submit(self.submitter.cpu, now, cost, &mut devices[device].lock))
     }
 
     /// Direct I/O to a range with cached pages: dirty pages are written to the disk first; a write
@@ -27,7 +27,7 @@ impl Process {
     pub(super) fn uncache(&mut self, slot: u32, world: &mut World) -> Flow {
         let IoUnit { direction, file, offset, len, .. } = *self.units.unit(slot);
         let (file, len) = (FileId(file), u64::from(len));
-        if self.syncing.write_range(file, offset, len, self.who, world) == SyncProgress::Asleep {
+        if self.syncing.write_range(file, offset, len, self.submitter, world) == SyncProgress::Asleep {
             return Flow::Sleep;
         }
         if direction != Direction::Read {
@@ -81,7 +81,7 @@ impl Process {
         self.handed_over = 0;
         if self.spec.job.queueing.engine.is_queued() && world.host.clock > Nanos::ZERO {
             // The clock is read for the time of submission.
-            let at = world.cpus.work(self.who.cpu, world.now(), world.host.clock);
+            let at = world.cpus.work(self.submitter.cpu, world.now(), world.host.clock);
             self.state = State::Submitted;
             return Flow::At(at);
         }
@@ -112,7 +112,7 @@ impl Process {
     fn hand_over_stream(&mut self, world: &mut World) -> Result<(), Flow> {
         let now = world.now();
         if let Some((id, stream)) = &mut self.stream
-            && !world.devices[*id].hand_over(now, stream, self.who.actor)
+            && !world.devices[*id].hand_over(now, stream, self.submitter.actor)
         {
             return Err(Flow::Sleep);
         }
@@ -139,8 +139,8 @@ impl Process {
             idle: true,
             process: self.spec.id,
             prio,
-            cpu: self.who.cpu,
-            hw_queue: device.hw_queue(self.who.cpu),
+            cpu: self.submitter.cpu,
+            hw_queue: device.hw_queue(self.submitter.cpu),
             owner: Owner::Process(self.spec.id, slot).pack(),
         };
         (place.device, bio)

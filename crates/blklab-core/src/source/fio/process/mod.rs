@@ -127,7 +127,7 @@ enum Role {
 /// A fio process and its state.
 pub struct Process {
     spec: ProcessSpec,
-    who: Submitter,
+    submitter: Submitter,
     state: State,
     issuer: Issuer,
     /// One per region of the specification.
@@ -166,7 +166,7 @@ impl Process {
         let depth = job.queueing.depth();
         let cpu = machine::cpu_of(job, spec.id.0, spec.clone, world.host.cpus);
         let actor = Actor::Process(spec.id);
-        let who = Submitter { actor, prio: job.priorities.base, cpu, waits: true };
+        let submitter = Submitter { actor, prio: job.priorities.base, cpu, waits: true };
         // fio's advice to the kernel (`fadvise_hint`).
         let advice = match job.advice {
             AdviceHint::Off => Advice::Normal,
@@ -175,7 +175,7 @@ impl Process {
             AdviceHint::AsRw | AdviceHint::Sequential => Advice::Sequential,
         };
         Process {
-            who,
+            submitter,
             state: if job.drop_caches { State::DropCaches } else { State::Top },
             issuer: Issuer::new(spec, seed),
             read_ahead: spec.regions.iter().map(|_| world.cache.open(advice)).collect(),
@@ -325,11 +325,11 @@ impl Process {
         self.go(State::Top)
     }
 
-    /// Reads the clock so often, beside what is due.
+    /// Spends the time of `times` clock reads and of the pending ones.
     fn read_clock(&mut self, times: u64, world: &mut World) -> Flow {
         let span = Nanos((std::mem::take(&mut self.reads) + times) * world.host.clock.0);
         self.user += span;
-        Flow::At(world.cpus.work(self.who.cpu, world.now(), span))
+        Flow::At(world.cpus.work(self.submitter.cpu, world.now(), span))
     }
 
     fn think(&mut self, world: &mut World) -> Flow {
@@ -339,7 +339,7 @@ impl Process {
         }
         let think = self.spec.job.think;
         let spin = think.spin.min(think.time);
-        let spun = world.cpus.work(self.who.cpu, world.now(), spin);
+        let spun = world.cpus.work(self.submitter.cpu, world.now(), spin);
         self.user += spin;
         self.state = State::Top;
         let end = self.issuer.think(world.now(), spun);

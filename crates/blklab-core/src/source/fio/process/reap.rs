@@ -14,11 +14,11 @@ impl Process {
         }
         self.done.push_back(slot);
         let cost = world.host.complete;
-        let at = world.cpus.work(self.who.cpu, world.now(), cost);
+        let at = world.cpus.work(self.submitter.cpu, world.now(), cost);
         self.system += cost;
         if self.wake_at_done > 0 && self.done.len() >= self.wake_at_done {
             self.wake_at_done = 0;
-            world.wake(self.who.actor, at);
+            world.wake(self.submitter.actor, at);
         }
     }
 
