@@ -295,7 +295,11 @@ def test_the_command_writes_page_and_trace(tmp_path: Path) -> None:
 
 def test_a_rig_without_decisions_is_noted() -> None:
     done = run(*EXPLAIN, "--until", "100ms")
-    assert done.stderr == ("blklab: none records no decisions: only the requests are shown\n")
+    assert done.stderr == (
+        "blklab: wd10ezrx:ncq=false: not validated: changed, the file's figures describe another "
+        "disk\n"
+        "blklab: none records no decisions: only the requests are shown\n"
+    )
 
 
 @pytest.mark.parametrize(

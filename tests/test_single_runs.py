@@ -177,10 +177,10 @@ def test_what_cannot_be_taken_in_yet_waits_and_the_rest_is_shown(
     done = run("results")
     assert done.exit_code == 0 and "tiny" in done.stdout
     assert done.stderr == (
-        "blklab: 1 run of 'blklab fio' is not taken in yet: "
+        "blklab: 1 run of 'blklab fio' is not imported yet: "
         f"{own_store}: locked by another process\n"
     )
-    # What another process has taken in meanwhile, and what a power cut left empty.
+    # Runs that another process has imported meanwhile, and files that a power cut left empty.
     empty = single.directory(place.find()) / "empty.run"
     empty.touch()
     gone = empty.with_name("gone.run")

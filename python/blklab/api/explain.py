@@ -69,8 +69,7 @@ def explain(
     place = rigs.rig(spec)
     with listener.run(place):
         result = place.run(experiment)
-    found = core.disk_model(model).validation
-    for note in (*(() if found.validated else [f"{model.label}: {found.text}"]), *result.notes):
+    for note in result.notes:
         listener.note(note)
     timeline = build(
         result,
@@ -84,6 +83,9 @@ def explain(
         most=requests or (limits.FILE_REQUESTS if files else limits.TEXT_REQUESTS),
     )
     window.check_found(timeline, result)
+    found = core.disk_model(model).validation
+    if not found.validated:
+        listener.note(f"{model.label}: {found.text}")
     if undecided := summary.undecided(timeline):
         listener.note(undecided)
     texts: dict[Path, str | bytes] = {}

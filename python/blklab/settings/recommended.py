@@ -51,7 +51,7 @@ def find(
     """The number of a comparison in the store; the directory of a study, with the name of one of
     its parts unless it has one only; ``results.json`` or the directory that it lies in.
 
-    `tell` receives a line for each run that the store could not take in. InputError or StoreError
+    `tell` receives a line for each run that the store could not import. InputError or StoreError
     if it does not exist, or has no such part.
     """
     is_study = not text.isdigit() and (Path(text) / studies.FILE).is_file()

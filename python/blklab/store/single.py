@@ -179,7 +179,7 @@ def take_in(store: Store, waiting: Sequence[Path]) -> list[str]:
         reasons = importing.put_each(store, [runs[file] for file in in_order])
     except BlklabError as error:
         what = "1 run of 'blklab fio' is" if len(runs) == 1 else f"{len(runs)} runs are"
-        told.append(f"{what} not taken in yet: {error}")
+        told.append(f"{what} not imported yet: {error}")
         return told
     for file, why in zip(in_order, reasons, strict=True):
         if why:
