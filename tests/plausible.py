@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from blklab.domain import summaries
 from blklab.domain.histogram import Histogram
 from blklab.domain.result import Result
+from blklab.domain.summaries import RunSummary
 
 
 @dataclass
@@ -20,8 +22,8 @@ class MadeRun:
     data: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
 
     @property
-    def summary(self) -> str:
-        return json.dumps(self.document)
+    def summary(self) -> RunSummary:
+        return summaries.DECODER.decode(json.dumps(self.document))
 
     def columns(self) -> list[str]:
         return list(self.data)

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner
@@ -17,6 +17,7 @@ from blklab.domain.events import Nowhere
 from blklab.domain.experiment import Experiment
 from blklab.domain.measurement import Measurement
 from blklab.domain.result import Result
+from blklab.domain.setup import SetupData
 from blklab.errors import InputError
 from blklab.execute import Local
 from blklab.experiment import budget
@@ -64,11 +65,11 @@ def within(
         Local(1, rig),
         lambda _: None,
         Nowhere(""),
-        {"rig": "plausible"},
+        cast(SetupData, {"rig": "plausible"}),
         clock=clock,
     )
     assert results.anytime and results.setup["rig"] == "plausible"
-    stopping: dict[str, Any] = results.setup["stopping"]
+    stopping = cast(dict[str, Any], results.setup["stopping"])
     assert results.setup["repeats"] == stopping["repeats"]
     return results.runs, stopping
 

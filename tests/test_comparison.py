@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -24,6 +24,7 @@ from blklab.domain.latencies import latencies
 from blklab.domain.measurement import Measurement, from_json, measure
 from blklab.domain.result import Figure, Result
 from blklab.domain.scheduler import Scheduler
+from blklab.domain.setup import SetupData
 from blklab.domain.task import Task
 from blklab.errors import InputError, RunError
 from blklab.execute import Ended, Local, carried_out, carry_out
@@ -84,11 +85,11 @@ def measured(threads: int = 2) -> list[Measurement]:
     return carry_out(plan(setup()), rig, Local(threads, rig), lambda _: None, Nowhere(""))
 
 
-def described() -> dict[str, Any]:
+def described() -> SetupData:
     """A minimal set-up."""
     asked = setup()
     text = {"text": "", "summary": ""}
-    return {
+    told = {
         "rig": "sim",
         "rig_setup": {"text": ""},
         "seed": asked.seed,
@@ -104,6 +105,7 @@ def described() -> dict[str, Any]:
             for spec in asked.schedulers
         ],
     }
+    return cast(SetupData, told)
 
 
 def test_a_plan_runs_everything_once_and_pairs_schedulers_by_seed() -> None:

@@ -12,9 +12,10 @@ import pytest
 
 import blklab
 from blklab import _core
+from blklab.api import catalogue
 from blklab.base import plain
 from blklab.base.catalogue import Entry
-from blklab.domain import core, summaries
+from blklab.domain import core, setup, specs, summaries
 from tests import plausible
 
 _STUBS = Path(blklab.__file__).with_name("_core.pyi")
@@ -64,6 +65,22 @@ def test_the_cores_data_are_json_as_data_classes_are() -> None:
     assert (flash.kind, flash.longest_wait_ms) == ("ssd", None)
 
 
+@pytest.mark.parametrize(
+    ("document", "of"),
+    [
+        (catalogue.TunableDocument, _core.Tunable),
+        (core.IdleOptionDocument, _core.IdleOption),
+        (core.JobSectionDocument, _core.JobSection),
+        (setup.DiskData, _core.Disk),
+        (setup.ParameterData, _core.Parameter),
+        (setup.ValidationData, _core.Validation),
+        (setup.PublishedData, _core.PublishedFigure),
+    ],
+)
+def test_documents_have_the_fields_of_the_cores_data(document: Any, of: Any) -> None:
+    assert set(document.__annotations__) == set(of.FIELDS)
+
+
 def test_a_job_says_what_is_in_it() -> None:
     text = "[global]\nrw=read\n[a]\nsize=1m\nnumjobs=3\nverify=md5\n"
     job = core.describe_job(Entry("a", Path("a.fio"), text), ignore_unsupported=True)
@@ -87,10 +104,38 @@ def test_a_job_says_what_is_in_it() -> None:
 )
 def test_a_summary_of_another_shape_is_refused(change: dict[str, Any]) -> None:
     made = plausible.run()
-    assert summaries.parse(made.summary).duration_ns == made.document["duration_ns"]
+    assert made.summary.duration_ns == made.document["duration_ns"]
     with pytest.raises(msgspec.ValidationError):
-        summaries.parse(json.dumps(made.document | change))
+        summaries.DECODER.decode(json.dumps(made.document | change))
     for name in made.document:
         less = {key: value for key, value in made.document.items() if key != name}
         with pytest.raises(msgspec.ValidationError, match=name):
-            summaries.parse(json.dumps(less))
+            summaries.DECODER.decode(json.dumps(less))
+
+
+def a_run() -> _core.Run:
+    with core.core_types():
+        host = core.host({})
+        entry = blklab.find_workload("randread-qd32").entry
+        job = core.job(entry, host, ignore_unsupported=False)
+        disk = core.disk_model(specs.disk("optane-900p"))
+        return _core.simulate(job, disk, _core.Scheduler("none"), host, 1, None, None)
+
+
+def test_a_runs_scalars_are_the_same_as_objects_and_as_json() -> None:
+    run = a_run()
+    told = summaries.from_core(run.summary)
+    assert told.jobs[0].read.ios > 0
+    assert summaries.DECODER.decode(plain.encode(run.summary)) == told
+
+
+def test_a_number_that_fits_into_no_column_is_refused() -> None:
+    class Told:
+        duration_ns = 2**63
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(summary, name)
+
+    summary = a_run().summary
+    with pytest.raises(msgspec.ValidationError, match="duration_ns"):
+        summaries.from_core(Told())  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import re
 from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from blklab.domain.job_figures import Service
 from blklab.domain.measurement import from_json
 from blklab.domain.result import Figure
 from blklab.domain.results_file import Results
+from blklab.domain.setup import SetupData
 from blklab.execute import Local, carry_out
 from blklab.experiment.analyse import analyse
 from blklab.report import payload
@@ -73,7 +75,7 @@ def results(name: str = "hdd") -> Results:
             for spec in question.schedulers
         ],
     }
-    return Results(described, tuple(from_json(document) for document in documents))
+    return Results(cast(SetupData, described), tuple(from_json(document) for document in documents))
 
 
 def page(kept: Results) -> str:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -16,6 +17,7 @@ from blklab import study as studies
 from blklab.base.catalogue import Entry
 from blklab.domain.measurement import Latency, Measurement
 from blklab.domain.results_file import Results
+from blklab.domain.setup import SetupData
 from blklab.errors import InputError
 from blklab.study.judge import Judgement, judge
 from blklab.study.model import Outcome, Skipped, Study
@@ -72,7 +74,7 @@ def judged(tmp_path: Path, claim: str, *, ios: int = 4000, **mb_s: list[float]) 
     ]
     setup = {"disks": [{"label": "su800-128gb"}], "workloads": [{"name": "short"}]}
     skipped = (Skipped("kyber@slow", "needs it"),)
-    outcome = Outcome("p", "sim", Results(setup, tuple(runs)), skipped)
+    outcome = Outcome("p", "sim", Results(cast(SetupData, setup), tuple(runs)), skipped)
     made = study(tmp_path, f'[[part.claim]]\ntext = "x"\n{claim}\n')
     return judge(made, [outcome])
 
@@ -196,13 +198,15 @@ def test_figures_of_all_loads_may_be_added_up_repeat_by_repeat(tmp_path: Path) -
     }
     runs = load("short", none=[100, 100], kyber=[90, 130])
     runs += load("long", none=[11, 11], kyber=[20, 20])
-    [single, order] = judge(made, [Outcome("p", "sim", Results(setup, tuple(runs)), ())])
+    [single, order] = judge(
+        made, [Outcome("p", "sim", Results(cast(SetupData, setup), tuple(runs)), ())]
+    )
     assert (single.workload, order.workload) == ("short + long", "short + long")
     assert single.found == (
         "of 2 single runs the best: none in 1, kyber in 1; the first run: none 111.0, kyber 110.0"
     )
     assert order.outcome == "not reproduced"
-    lacking = Results(setup, tuple(runs[:-2]))
+    lacking = Results(cast(SetupData, setup), tuple(runs[:-2]))
     [single, _] = judge(made, [Outcome("p", "sim", lacking, ())])
     assert (single.outcome, single.found) == ("not known", "kyber: nothing was measured")
 

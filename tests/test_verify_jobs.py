@@ -91,6 +91,17 @@ def test_drawn_jobs_are_of_all_kinds_and_keep_to_areas_of_their_own(rotational: 
         assert kind in seen, kind
 
 
+def test_pauses_on_flash_are_as_much_shorter_as_its_runs() -> None:
+    def pauses(*, rotational: bool) -> list[int]:
+        jobs_of_it = (draw.job(1, number, rotational=rotational) for number in range(100))
+        lines = "\n".join(job.text for job in jobs_of_it).splitlines()
+        return [int(line.partition("=")[2]) for line in lines if line.startswith("thinktime=")]
+
+    long, short = pauses(rotational=True), pauses(rotational=False)
+    assert len(long) > 50
+    assert short == [round(pause / 20) for pause in long]
+
+
 def test_shares_are_by_scheduler_and_each_figure_has_its_own() -> None:
     off = replace(CELL, sim=replace(SAME, bytes_per_s=1.04e8, p99_ns=2_400_000))
     fair = replace(CELL, scheduler="bfq")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from blklab.api.catalogue import DiskModel as DiskModel
     from blklab.api.catalogue import DiskParameter as DiskParameter
     from blklab.api.catalogue import Host as Host
+    from blklab.api.catalogue import ProgramDocument as ProgramDocument
     from blklab.api.catalogue import SchedulerModel as SchedulerModel
     from blklab.api.catalogue import Tunable as Tunable
     from blklab.api.catalogue import Workload as Workload
@@ -151,6 +152,7 @@ __all__ = [
     "Listener",
     "Plan",
     "Presets",
+    "ProgramDocument",
     "ProgramRun",
     "RemovedKernels",
     "Restored",
@@ -258,6 +260,7 @@ _WHERE = {
     "Listener": "blklab.api.listener",
     "Plan": "blklab.settings.change",
     "Presets": "blklab.api.apply",
+    "ProgramDocument": "blklab.api.catalogue",
     "ProgramRun": "blklab.api.kernels",
     "RemovedKernels": "blklab.api.kernels",
     "Restored": "blklab.api.machine",

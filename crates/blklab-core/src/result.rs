@@ -1,7 +1,8 @@
 //! The results of a run: plain data, the same from every rig.
 //!
-//! Scalars serialise to JSON; bulk data (histograms, series, traces) are columns of equal length,
-//! so that they pass into other languages without a loop.
+//! Scalars are few and serialise (a guest writes them as JSON, `blklab-py` makes objects of them);
+//! bulk data (histograms, series, traces) are columns of equal length, so that they pass into other
+//! languages without a loop.
 
 use serde::Serialize;
 

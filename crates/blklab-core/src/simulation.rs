@@ -104,7 +104,7 @@ mod tests {
     use crate::disk::catalogue;
     use crate::formats::fio::jobfile::{self, Bare};
     use crate::pagecache::MemoryConfig;
-    use crate::units::Sector;
+    use crate::units::{Nanos, Sector};
     use crate::workload::plan;
 
     const MACHINE: Bare = Bare { memory_mib: 8192, cpus: 4 };
@@ -161,6 +161,55 @@ mod tests {
         for job in ["[a]\nrw=write\nbs=64k\nsize=8m\n", "[a]\nrw=write\nbs=64k\nsize=8m\ndirect=1\n"] {
             assert!(volatile_sectors(job, "wd10ezrx", "none") > 0);
         }
+    }
+
+    /// Direct reads by one process on a disk that serves one command at a time, each in 5 ms; CPU
+    /// work takes no time but where the host's settings say so.
+    fn direct_reads(options: &str, host: &[(&str, &str)]) -> RunResult {
+        let disk = catalogue::model("constant").expect("a shipped disk");
+        let disk =
+            disk.with_override("service_us", "5000").and_then(|disk| disk.with_override("queue_depth", "1"));
+        let model = disk.expect("good values");
+        let job = format!("[a]\nfilename=/dev/disk\nrw=read\nbs=4k\ndirect=1\n{options}\n");
+        let file =
+            jobfile::parse(&job, "test.fio", &mut { MACHINE }, Default::default()).expect("a good job");
+        let mut settings = Host::settings();
+        for (name, value) in [("submit_ns", "0"), ("complete_ns", "0")].iter().chain(host) {
+            settings.set(name, value).expect("a good value");
+        }
+        let setup = Setup {
+            plan: &plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits"),
+            disk: model.build(1),
+            scheduler: &SchedulerSpec::parse("noop").expect("a good scheduler"),
+            host: Host::new(&settings),
+            memory: &MemoryConfig::settings(),
+            seed: 1,
+        };
+        let window = Window { from: Nanos::ZERO, until: Nanos::NEVER, requests: 100 };
+        run_and_keep(setup, window, &Watch::default()).expect("it runs to its end")
+    }
+
+    #[test]
+    fn fio_reads_the_clock_five_times_between_two_reads_and_once_within_one() {
+        for clock in [0, 256] {
+            let result = direct_reads("size=40k", &[("clock_ns", &clock.to_string())]);
+            let ends = &result.detail.completed_ns;
+            let apart: Vec<_> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            assert_eq!(apart, vec![5_000_000 + 5 * clock; 9]);
+            let clat = result.jobs[0].read.clat;
+            assert_eq!((clat.min_ns, clat.max_ns), (5_000_000 + clock as u64, 5_000_000 + clock as u64));
+        }
+    }
+
+    #[test]
+    fn a_process_that_ends_reaps_its_last_reads_together_if_the_host_says_so() {
+        let latencies = |drain: &str| {
+            let options = "size=8k\nioengine=libaio\niodepth=4";
+            let clat = direct_reads(options, &[("drain_at_once", drain)]).jobs[0].read.clat;
+            (clat.min_ns, clat.max_ns)
+        };
+        assert_eq!(latencies("0"), (5_000_000, 10_000_000));
+        assert_eq!(latencies("1"), (10_000_000, 10_000_000));
     }
 
     #[test]

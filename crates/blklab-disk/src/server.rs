@@ -47,7 +47,7 @@ pub struct Config {
 }
 
 enum Device {
-    Ublk(Control, DeviceInfo),
+    Ublk(Box<Control>, DeviceInfo),
     Native(Native),
 }
 
@@ -60,7 +60,7 @@ impl Device {
         limits.queue_depth = limits.queue_depth.min(config.queue_depth_max);
         let mut control = Control::open()?;
         let info = control.add(&limits, config.id)?;
-        Ok(Device::Ublk(control, info))
+        Ok(Device::Ublk(Box::new(control), info))
     }
 
     /// Makes it appear.

@@ -9,8 +9,9 @@ use blklab_core::units::{Nanos, Sector};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use crate::bad_input;
 use crate::live::FioJob;
-use crate::{Run, bad_input};
+use crate::run::Run;
 
 /// Tracks the requests of one disk.
 #[pyclass]

@@ -9,6 +9,7 @@ mod files;
 mod live;
 mod memory;
 mod record;
+mod run;
 mod specs;
 
 use std::collections::BTreeMap;
@@ -29,12 +30,12 @@ use blklab_core::simulation::{self, Setup};
 use blklab_core::units::Nanos;
 use blklab_core::workload::error::{JobError, Problem};
 use blklab_core::workload::{machine, plan};
-use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
-use serde_json::json;
+use pyo3::types::PyDict;
 
+use run::Run;
 use specs::{Disk, Host, Job, Scheduler};
 
 /// Exceptions of the Python package.
@@ -161,41 +162,6 @@ impl CancelToken {
     }
 }
 
-/// A finished run.
-#[pyclass(frozen)]
-struct Run {
-    summary: String,
-    columns: BTreeMap<String, Vec<i64>>,
-}
-
-impl Run {
-    fn new(result: &RunResult) -> Run {
-        let columns = result.columns().into_iter().map(|(name, column)| (name, column.to_vec()));
-        Run { summary: json!(result).to_string(), columns: columns.collect() }
-    }
-}
-
-#[pymethods]
-impl Run {
-    /// The scalars, as JSON.
-    #[getter]
-    fn summary(&self) -> &str {
-        &self.summary
-    }
-
-    /// Names of all columns.
-    fn columns(&self) -> Vec<&str> {
-        self.columns.keys().map(String::as_str).collect()
-    }
-
-    /// One column, little-endian 64-bit integers.
-    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let column = self.columns.get(name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
-        let bytes: Vec<u8> = column.iter().flat_map(|value| value.to_le_bytes()).collect();
-        Ok(PyBytes::new(py, &bytes))
-    }
-}
-
 /// How often Python checks for Ctrl-C.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
@@ -264,6 +230,12 @@ fn simulate(
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CancelToken>()?;
     module.add_class::<Run>()?;
+    module.add_class::<run::RunSummary>()?;
+    module.add_class::<run::JobSummary>()?;
+    module.add_class::<run::DirectionSummary>()?;
+    module.add_class::<run::LatencySummary>()?;
+    module.add_class::<run::SampleSummary>()?;
+    module.add_class::<run::DiskCounters>()?;
     module.add_class::<live::FioJob>()?;
     module.add_class::<events::BlockEvents>()?;
     module.add("PanicException", module.py().get_type::<PanicException>())?;

@@ -14,8 +14,9 @@ use blklab_core::workload::spec::JobSpec;
 use pyo3::prelude::*;
 
 use crate::record::record;
+use crate::run::Run;
 use crate::specs::{Host, Job};
-use crate::{Run, bad_input, bad_job};
+use crate::{bad_input, bad_job};
 
 record! {
     /// A file of a job.

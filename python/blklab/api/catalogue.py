@@ -6,15 +6,69 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypedDict, final
 
 from blklab import _core, programs
 from blklab.base.catalogue import Entry
 from blklab.base.plain import plain
 from blklab.disks import DISKS
 from blklab.domain import core, scheduler, specs
+from blklab.domain.core import JobDocument
 from blklab.domain.experiment import Disk, SchedulerSpec
+from blklab.domain.setup import DiskData, Value
 from blklab.workloads import WORKLOADS, summary
+
+
+class TunableDocument(TypedDict):
+    """A tunable, as ``--json`` lists them."""
+
+    name: str
+    unit: str
+    default: int
+    min: int
+    max: int
+    help: str
+
+
+class SchedulerDocument(TypedDict):
+    """A scheduler of ``blklab schedulers --json``."""
+
+    name: str
+    summary: str
+    follows: str
+    tunables: list[TunableDocument]
+    settings: dict[str, int | str]
+    """Its tunables and the queue's, with what was changed."""
+
+
+class ParameterDocument(TunableDocument):
+    """A program's parameter with its value."""
+
+    value: int
+
+
+@final
+class ProgramDocument(TypedDict):
+    """A real program of ``blklab workloads NAME --json``."""
+
+    name: str
+    summary: str
+    kind: Literal["program"]
+    unit: str
+    higher_is_better: bool
+    operation: str
+    target: str
+    needs: dict[str, str]
+    missing: str
+    parameters: list[ParameterDocument]
+
+
+class ListedDocument(TypedDict):
+    """A job file of ``blklab workloads --json``."""
+
+    name: str
+    summary: str
+    kind: Literal["fio"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +113,7 @@ class DiskModel:
     """The maker's."""
     summary: str
     parameters: tuple[DiskParameter, ...]
-    limits: Mapping[str, int | bool]
+    limits: Mapping[str, Value]
     """The properties that Linux sees: ``capacity_bytes``, ``queue_depth``, ``hw_queues`` and
     others."""
     validated: bool
@@ -67,7 +121,7 @@ class DiskModel:
     validation: str
     """The result as text."""
     published: tuple[PublishedFigure, ...]
-    described: Mapping[str, Any]
+    described: DiskData
     """All of it as plain data, as ``blklab disks NAME --json`` prints it."""
 
 
@@ -100,7 +154,7 @@ class SchedulerModel:
     """Its own."""
     of_queue: tuple[Tunable, ...]
     """The tunables of the queue, the same for all schedulers."""
-    described: Mapping[str, Any]
+    described: SchedulerDocument
     """All of it as plain data, as ``blklab schedulers --json`` prints it."""
 
 
@@ -115,7 +169,7 @@ class Host:
     guest: Mapping[str, int]
     """The values that a guest of the kernel rig has, for ``--host guest``; before a SATA or SAS
     disk of a kernel with transports ``budget`` is 1 (``--host guest-scsi``)."""
-    described: Mapping[str, Any]
+    described: Mapping[str, list[TunableDocument]]
     """The same as plain data, as ``blklab host --json`` prints it."""
 
 
@@ -134,8 +188,11 @@ class Workload:
     missing: str
     """The missing requirements of a program on this machine, and how to install them; else
     empty."""
-    described: Mapping[str, Any]
-    """All of it as plain data, as ``blklab workloads NAME --json`` prints it."""
+    described: JobDocument | ProgramDocument | ListedDocument
+    """All of it as plain data, as ``blklab workloads NAME --json`` prints it;
+    of a job file in a list its first line only."""
+    program: ProgramDocument | None = None
+    """The figure and the requirements of a program; the same as `described`."""
 
     @property
     def about(self) -> str:
@@ -223,7 +280,7 @@ def find_workload(name: str | os.PathLike[str] | Entry) -> Workload:
 
 def _disk(disk: Disk) -> DiskModel:
     model = core.disk_model(disk)
-    told = plain(model)
+    told: DiskData = plain(model)
     return DiskModel(
         disk,
         model.kind,
@@ -241,9 +298,9 @@ def _disk(disk: Disk) -> DiskModel:
     )
 
 
-def _tunables(rows: list[_core.Tunable], values: Mapping[str, Any]) -> tuple[Tunable, ...]:
+def _tunables(rows: list[_core.Tunable], values: Mapping[str, int | str]) -> tuple[Tunable, ...]:
     return tuple(
-        Tunable(row.name, values[row.name], row.unit, row.default, row.min, row.max, row.help)
+        Tunable(row.name, int(values[row.name]), row.unit, row.default, row.min, row.max, row.help)
         for row in rows
     )
 
@@ -253,7 +310,7 @@ def _listed(entry: Entry) -> Workload:
     if programs.is_program(entry):
         return _program(entry)
     about = summary(entry.text)
-    told = {"name": entry.name, "summary": about, "kind": "fio"}
+    told: ListedDocument = {"name": entry.name, "summary": about, "kind": "fio"}
     return Workload(entry, "fio", about, (), (), "", told)
 
 
@@ -266,7 +323,7 @@ def _program(entry: Entry) -> Workload:
         )
         for one in program.parameters
     )
-    told: dict[str, Any] = {
+    told: ProgramDocument = {
         "name": program.name,
         "summary": program.summary,
         "kind": "program",
@@ -289,5 +346,5 @@ def _program(entry: Entry) -> Workload:
             for parameter in parameters
         ],
     }
-    missing: str = told["missing"]
-    return Workload(entry, "program", program.summary, (), parameters, missing, told)
+    missing = told["missing"]
+    return Workload(entry, "program", program.summary, (), parameters, missing, told, told)

@@ -20,6 +20,7 @@ from blklab.domain.events import Keeper, Nowhere
 from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.results_file import Results
 from blklab.domain.rows import figures, names
+from blklab.domain.setup import SetupData
 from blklab.domain.tables import load_extra
 from blklab.errors import InputError, StoreError, nearest
 from blklab.execute import Local, carry_out
@@ -94,7 +95,7 @@ class _Work:
     """A comparison that is about to begin or to resume."""
 
     request: Request
-    described: dict[str, Any]
+    described: SetupData
     rig: Rig
     keeper: Keeper | None
     """None until its first run can begin: a refused set-up is not stored."""

@@ -16,6 +16,7 @@ from blklab.base.files import write_together, write_whole
 from blklab.base.text import shown
 from blklab.domain import results_file
 from blklab.domain.results_file import Results
+from blklab.domain.setup import SetupData
 from blklab.domain.stored import number
 from blklab.domain.stored import since as times
 from blklab.errors import InputError, nearest
@@ -46,7 +47,7 @@ class Stored:
     """Set-up, and the runs of all repeats that are complete."""
     analysis: Analysis
     """Rankings and verdicts by disk and workload; recommendations by disk."""
-    setup: dict[str, Any]
+    setup: SetupData
     """The set-up as planned, also for an interrupted comparison."""
 
     def summary(self) -> dict[str, Any]:

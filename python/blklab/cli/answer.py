@@ -3,13 +3,14 @@ and where the choice does not matter."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text
 from blklab.cli.console import table
 from blklab.domain.latencies import OPERATION_TEXT, RANKED_BY
+from blklab.domain.setup import SetupData
 from blklab.experiment.words import factor, sentence, short
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _WORTH_TELLING = 1.1
 """Smaller differences between the best and the worst appear only in the tables."""
 
 
-def show_answer(analysis: Analysis, setup: Mapping[str, Any], out: Console) -> None:
+def show_answer(analysis: Analysis, setup: SetupData, out: Console) -> None:
     """Print it."""
     from rich.text import Text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,9 @@ import blklab
 from blklab.base.units import number_text
 from blklab.cli import complete, console
 from blklab.errors import InputError
+
+if TYPE_CHECKING:
+    from blklab import ProgramDocument
 
 _WIDTH = 80
 
@@ -118,8 +121,8 @@ def workloads(
     found = blklab.find_workload(name)
     if as_json:
         console.print_json(found.described)
-    elif found.kind == "program":
-        _print_program(found)
+    elif found.program is not None:
+        _print_program(found, found.program)
     else:
         print(f"# {found.entry.path}\n{found.entry.text.rstrip()}")
         for ignored in found.ignored:
@@ -131,7 +134,7 @@ def _list_workloads(as_json: bool) -> None:
     if as_json:
         shown = ("name", "summary", "kind", "missing")
         console.print_json(
-            [{key: one.described[key] for key in shown if key in one.described} for one in found]
+            [{k: v for k, v in one.described.items() if k in shown} for one in found]
         )
         return
     console.print_names([(one.entry.name, one.summary) for one in found if one.kind == "fio"])
@@ -145,8 +148,7 @@ def _list_workloads(as_json: bool) -> None:
     )
 
 
-def _print_program(found: blklab.Workload) -> None:
-    told = found.described
+def _print_program(found: blklab.Workload, told: ProgramDocument) -> None:
     print(f"{told['name']}: {found.summary}\n")
     for paragraph in found.about.split("\n\n"):
         print(textwrap.fill(" ".join(paragraph.split()), _WIDTH) + "\n")

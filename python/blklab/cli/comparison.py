@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from blklab.cli.answer import show_answer
 from blklab.cli.console import console, table
 from blklab.domain.comparison import OBJECTIVE_TEXT, OBJECTIVES
 from blklab.domain.latencies import OPERATION_TEXT, PERCENTILES, RANKED_BY
+from blklab.domain.setup import SetupData
 from blklab.domain.validation import warning
 from blklab.experiment.words import (
     drawn_text,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from blklab import Analysis, Cell
 
 
-def show(analysis: Analysis, setup: Mapping[str, Any], page: Path | None, *, verbose: bool) -> None:
+def show(analysis: Analysis, setup: SetupData, page: Path | None, *, verbose: bool) -> None:
     """Print the answer; if `verbose`, or if one table is all there is, every figure too."""
     out = console()
     show_rig(setup, out)
@@ -53,7 +53,7 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path | None, *, ver
         out.print(f"Report: {page}", soft_wrap=True)
 
 
-def _show_method(analysis: Analysis, setup: Mapping[str, Any], out: Console) -> None:
+def _show_method(analysis: Analysis, setup: SetupData, out: Console) -> None:
     repeats = setup["repeats"]
     out.print()
     out.print(f"Medians of {repeats} repeat{'s' * (repeats > 1)}; ranked by {analysis.objective}:")
@@ -62,7 +62,7 @@ def _show_method(analysis: Analysis, setup: Mapping[str, Any], out: Console) -> 
         out.print(drawn_text(repeats))
 
 
-def show_not_validated(setup: Mapping[str, Any], out: Console) -> None:
+def show_not_validated(setup: SetupData, out: Console) -> None:
     """Print the disk models that are not validated."""
     from rich.text import Text
 
@@ -79,7 +79,7 @@ def _show_notes(analysis: Analysis, out: Console) -> None:
         out.print(Text(shown(f"Note: {note}")))
 
 
-def show_rig(setup: Mapping[str, Any], out: Console) -> None:
+def show_rig(setup: SetupData, out: Console) -> None:
     """Print the machine and versions that ran it, if they are known."""
     if told := setup["rig_setup"]["text"]:
         out.print(f"Rig: {told}")
@@ -96,7 +96,7 @@ def show_advice(analysis: Analysis, out: Console) -> None:
             out.print(shown(f"{disk}, {objective}: {sentence(verdicts[objective], objective)}"))
 
 
-def are_told(setup: Mapping[str, Any]) -> bool:
+def are_told(setup: SetupData) -> bool:
     """Whether queue time and service time are printed: on a real disk they are measured only on
     request. `--json` and the report have them for every rig."""
     return bool(setup["rig"] == "live")

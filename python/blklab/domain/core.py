@@ -8,6 +8,7 @@ import contextlib
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypedDict, cast
 
 from blklab import _core
 from blklab.base.catalogue import Entry
@@ -67,14 +68,47 @@ def describe_job(entry: Entry, ignore_unsupported: bool, *, real: bool = False) 
     return job(entry, host({}), ignore_unsupported, real=real)
 
 
-def job_document(job: _core.Job) -> dict[str, object]:
+class IdleOptionDocument(TypedDict):
+    """See `_core.IdleOption`."""
+
+    path: str
+    line: int
+    name: str
+    value: str | None
+    why: str
+
+
+class JobSectionDocument(TypedDict):
+    """See `_core.JobSection`."""
+
+    name: str
+    description: str | None
+    line: int
+    clones: int
+    options: list[tuple[str, str]]
+
+
+JobDocument = TypedDict(
+    "JobDocument",
+    {
+        "global": list[tuple[str, str]],
+        "ignored": list[IdleOptionDocument],
+        "jobs": list[JobSectionDocument],
+        "path": str,
+        "without_effect": list[IdleOptionDocument],
+    },
+)
+"""A job file of ``blklab workloads NAME --json``."""
+
+
+def job_document(job: _core.Job) -> JobDocument:
     """As JSON, with sorted keys: its hash identifies an unfinished run."""
     return {
         "global": job.defaults,
-        "ignored": _sorted(job.ignored),
-        "jobs": _sorted(job.jobs),
+        "ignored": cast(list[IdleOptionDocument], _sorted(job.ignored)),
+        "jobs": cast(list[JobSectionDocument], _sorted(job.jobs)),
         "path": job.path,
-        "without_effect": _sorted(job.without_effect),
+        "without_effect": cast(list[IdleOptionDocument], _sorted(job.without_effect)),
     }
 
 

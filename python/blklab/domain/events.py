@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from blklab.domain.comparison import Planned
 from blklab.domain.measurement import Measurement
+from blklab.domain.setup import SetupData
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Keeper(Protocol):
     def keep(self, number: int, finished: Finished) -> None:
         """Store one run; a failing store raises no error."""
 
-    def revise(self, described: Mapping[str, Any], planned: int) -> None:
+    def revise(self, described: SetupData, planned: int) -> None:
         """Replace the set-up and the number of runs; a failing store raises no error."""
 
     def release(self) -> None:
@@ -68,7 +69,7 @@ class Nowhere:
     def keep(self, number: int, finished: Finished) -> None:
         """See `Keeper`."""
 
-    def revise(self, described: Mapping[str, Any], planned: int) -> None:
+    def revise(self, described: SetupData, planned: int) -> None:
         """See `Keeper`."""
 
     def release(self) -> None:

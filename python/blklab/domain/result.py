@@ -10,6 +10,7 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 from msgspec import Meta
 
+from blklab import _core
 from blklab.base.units import duration_text, number_text, rate_text
 from blklab.domain import summaries
 from blklab.domain.histogram import Histogram, Ints
@@ -19,6 +20,7 @@ from blklab.domain.summaries import (
     DiskCounters,
     JobSummary,
     LatencySummary,
+    RunSummary,
     SampleSummary,
 )
 from blklab.domain.tables import Table
@@ -29,11 +31,11 @@ KERNEL_PROCESS = -1
 
 
 class RunData(Protocol):
-    """A rig's raw data: scalars as JSON, bulk data as little-endian 64-bit columns."""
+    """A rig's raw data: scalars as objects, bulk data as little-endian 64-bit columns."""
 
     @property
-    def summary(self) -> str:
-        """The scalars, as JSON; see `blklab.domain.summaries`."""
+    def summary(self) -> RunSummary | _core.RunSummary:
+        """The scalars."""
 
     def columns(self) -> list[str]:
         """Names of all columns, without those of empty histograms."""
@@ -286,7 +288,8 @@ class Result:
     @staticmethod
     def from_run(run: RunData) -> Result:
         """A rig's raw data as a result; the columns are views of the rig's bytes."""
-        summary = summaries.parse(run.summary)
+        told = run.summary
+        summary = told if isinstance(told, RunSummary) else summaries.from_core(told)
         known = set(run.columns())
 
         def column(name: str) -> Ints:

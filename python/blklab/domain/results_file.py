@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -14,7 +13,7 @@ from blklab.base.files import text_content
 from blklab.base.plain import encode
 from blklab.domain import check_runs
 from blklab.domain.measurement import Measurement
-from blklab.domain.setup import SetupDocument
+from blklab.domain.setup import SetupData, SetupDocument
 from blklab.errors import InputError
 
 _FORMAT = 1
@@ -25,7 +24,7 @@ _BYTES_MAX = 1 << 30
 class Results:
     """A comparison that has run."""
 
-    setup: dict[str, Any]
+    setup: SetupData
     """The set-up, as `blklab.experiment.describe.describe` makes it."""
     runs: tuple[Measurement, ...]
 

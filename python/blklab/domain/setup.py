@@ -1,9 +1,12 @@
-"""The types of the set-up that `blklab.experiment.describe` makes, for checking a file."""
+"""The set-up that `blklab.experiment.describe` makes: as types for checking a file, and as the
+mapping that is stored, which may have more keys: those of each rig, and of other versions of
+blklab.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
 
@@ -129,3 +132,125 @@ class SetupDocument:
     left_out: tuple[LeftOutSetup, ...] = ()
     stopping: StoppingSetup | None = None
     drawn_disks: bool = False
+
+
+class ParameterData(TypedDict):
+    """See :class:`Parameter`."""
+
+    key: str
+    value: Value
+    unit: str
+    help: str
+    source: str | None
+    range: NotRequired[list[float] | None]
+    """Of a model."""
+
+
+class ValidationData(TypedDict):
+    """See `_core.Validation`."""
+
+    validated: bool
+    independent: int
+    met: int
+    needed: int
+    text: str
+
+
+class PublishedData(TypedDict):
+    """See `_core.PublishedFigure`."""
+
+    figure: str
+    role: Literal["calibrated", "checked"]
+    value: float
+    tolerance_percent: float
+    not_met: str | None
+    source: str
+
+
+class DiskData(TypedDict):
+    """What a rig says of a disk."""
+
+    name: str
+    summary: str
+    kind: str
+    transport: str
+    limits: dict[str, Value]
+    parameters: list[ParameterData]
+    longest_wait_ms: NotRequired[dict[str, int] | None]
+    """Of a model; so are the next two."""
+    validation: NotRequired[ValidationData]
+    published: NotRequired[list[PublishedData]]
+
+
+class NamedDiskData(DiskData):
+    """See :class:`DiskSetup`."""
+
+    label: str
+    overrides: list[list[str]]
+    text: str
+
+
+class LoadData(TypedDict):
+    """See :class:`LoadSetup`."""
+
+    name: str
+    summary: str
+    text: str
+    ignored: list[str]
+
+
+class TunableData(TypedDict):
+    """See :class:`Tunable`."""
+
+    name: str
+    value: Value
+    unit: str
+    changed: bool
+    help: str
+
+
+class SchedulerData(TypedDict):
+    """See :class:`SchedulerSetup`."""
+
+    label: str
+    name: str
+    summary: str
+    kernel: dict[str, Any] | None
+    follows: str
+    tunables: list[TunableData]
+
+
+class LeftOutData(TypedDict):
+    """See :class:`LeftOutSetup`."""
+
+    disk: str
+    scheduler: str
+    why: str
+
+
+class StoppingData(TypedDict):
+    """Why a comparison with a budget stopped; only `text` until it has."""
+
+    budget_s: NotRequired[float]
+    repeats: NotRequired[int]
+    why: NotRequired[str]
+    text: str
+
+
+class SetupData(TypedDict):
+    """See :class:`SetupDocument`."""
+
+    rig: str
+    rig_setup: dict[str, Any]
+    """``text`` for a person, and what each rig has besides."""
+    seed: int
+    repeats: int
+    host: dict[str, int]
+    ignore_unsupported: bool
+    versions: dict[str, str]
+    disks: list[NamedDiskData]
+    workloads: list[LoadData]
+    schedulers: list[SchedulerData]
+    left_out: list[LeftOutData]
+    stopping: NotRequired[StoppingData]
+    drawn_disks: NotRequired[bool]

@@ -1,6 +1,7 @@
-"""The scalars of a run: one JSON document from every rig, of these types and no other fields.
+"""The scalars of a run: the same types from every rig, and no other fields.
 
-`crates/blklab-core/src/result.rs` explains them, under the same names.
+`crates/blklab-core/src/result.rs` explains them, under the same names. The core returns them as
+objects, a guest writes them as JSON.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import Meta
+
+from blklab import _core
 
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """The range of a column."""
@@ -115,10 +118,12 @@ class RunSummary(_Strict, frozen=True):
 
 
 # Made once, here: msgspec builds its data of a type at the first use, and crashes if two threads do
-# so at the same time (msgspec 0.22).
-_DECODER = msgspec.json.Decoder(RunSummary)
+# so at the same time (msgspec 0.22). `from_core` uses the same data.
+DECODER: msgspec.json.Decoder[RunSummary] = msgspec.json.Decoder(RunSummary)
+"""Of a rig's document. msgspec.ValidationError if it is not valid."""
 
 
-def parse(text: str) -> RunSummary:
-    """A rig's document. msgspec.ValidationError if it is not valid."""
-    return _DECODER.decode(text)
+def from_core(summary: _core.RunSummary) -> RunSummary:
+    """The core's scalars as data that can be compared and sent to another process.
+    msgspec.ValidationError if a number does not fit into a column."""
+    return msgspec.convert(summary, RunSummary, from_attributes=True)

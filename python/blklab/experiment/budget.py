@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from blklab.base.units import duration_text
 from blklab.domain import results_file
 from blklab.domain.comparison import Planned, Setup, plan
 from blklab.domain.measurement import Measurement
+from blklab.domain.setup import SetupData, StoppingData
 from blklab.errors import InputError
 from blklab.execute import Executor, carry_out
 from blklab.experiment.analyse import analyse
@@ -77,7 +78,7 @@ def execute_within(
     executor: Executor,
     done: Callable[[Any], None],
     keeper: Keeper,
-    described: dict[str, Any],
+    described: SetupData,
     clock: Callable[[], float] = time.monotonic,
 ) -> results_file.Results:
     """Run repeat after repeat, until every disk and workload has its answer by `objective`, or
@@ -88,7 +89,7 @@ def execute_within(
     why = f"{len(repeats)} repeats are the maximum"
     for block in repeats:
         begun_s = clock()
-        keeper.revise(described | {"repeats": count + 1}, (count + 1) * len(block))
+        keeper.revise({**described, "repeats": count + 1}, (count + 1) * len(block))
         measured += carry_out(block, rig, executor, done, keeper, first=count * len(block))
         count += 1
         longest_s = max(longest_s, clock() - begun_s)
@@ -99,7 +100,7 @@ def execute_within(
             why = "the budget is spent"
             break
     stopped = to_json(Stopped(budget_s, count, why))
-    described = described | {"repeats": count, "stopping": stopped}
+    described = {**described, "repeats": count, "stopping": stopped}
     keeper.revise(described, len(measured))
     return results_file.Results(described, tuple(sorted(measured, key=_order(repeats[0]))))
 
@@ -115,13 +116,18 @@ def outlook(repeats: int | None, schedulers: int, *, anytime: bool) -> str:
     return f"{count} repeats show a difference of {', of '.join(parts)}"
 
 
-def to_json(stopped: Stopped) -> dict[str, Any]:
+def to_json(stopped: Stopped) -> StoppingData:
     """The form in the set-up of results; ``text`` is for display."""
     text = (
         f"{stopped.why} after {stopped.repeats} repeat{'s' * (stopped.repeats != 1)}; "
         f"the budget was {duration_text(stopped.budget_s * 1e9)}"
     )
-    return asdict(stopped) | {"text": text}
+    return {
+        "budget_s": stopped.budget_s,
+        "repeats": stopped.repeats,
+        "why": stopped.why,
+        "text": text,
+    }
 
 
 def _why_enough(measured: list[Measurement], objective: str) -> str:

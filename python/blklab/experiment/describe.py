@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
 
 from blklab import _core, programs
 from blklab.domain import core
 from blklab.domain.comparison import Setup
 from blklab.domain.scheduler import Scheduler
+from blklab.domain.setup import SchedulerData, SetupData
 from blklab.rigs import Rig, check_workload, sim
 from blklab.workloads import summary as first_line
 
@@ -19,13 +18,13 @@ _THE_KERNEL = "the kernel that ran"
 _ONLY_THERE = "a tunable of the kernel that blklab does not know"
 
 
-def describe(setup: Setup, place: Rig) -> dict[str, Any]:
+def describe(setup: Setup, place: Rig) -> SetupData:
     """Plain data. InputError if a disk, a job file or a scheduler is wrong: all are checked
     here, before anything runs."""
     for job in setup.workloads:
         check_workload(place.name, job)
     known = {info.name: info for info in core.schedulers()}
-    return {
+    told: SetupData = {
         "rig": place.name,
         "rig_setup": place.describe(),
         "seed": setup.seed,
@@ -57,16 +56,31 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
             for job in setup.workloads
         ],
         "schedulers": [
-            {"label": spec.label}
-            | _scheduler(place.check_scheduler(spec), known)
-            | ({} if place.name == sim.SimRig.name else {"follows": _THE_KERNEL})
+            _scheduler(
+                spec.label,
+                place.check_scheduler(spec),
+                known,
+                simulated=place.name == sim.SimRig.name,
+            )
             for spec in setup.schedulers
         ],
-        "left_out": [asdict(pair) for pair in setup.left_out],
-    } | ({"drawn_disks": True} if setup.vary_disk else {})
+        "left_out": [
+            {"disk": pair.disk, "scheduler": pair.scheduler, "why": pair.why}
+            for pair in setup.left_out
+        ],
+    }
+    if setup.vary_disk:
+        told["drawn_disks"] = True
+    return told
 
 
-def _scheduler(checked: Scheduler, known: Mapping[str, _core.SchedulerInfo]) -> dict[str, Any]:
+def _scheduler(
+    label: str,
+    checked: Scheduler,
+    known: Mapping[str, _core.SchedulerInfo],
+    *,
+    simulated: bool,
+) -> SchedulerData:
     info = known.get(checked.name)
     summary, follows = (info.summary, info.follows) if info else (_NOT_OURS, _THE_KERNEL)
     rows = [*(info.tunables if info else []), *core.environment()["queue"]]
@@ -75,10 +89,11 @@ def _scheduler(checked: Scheduler, known: Mapping[str, _core.SchedulerInfo]) -> 
     # Only if it differs from the rig's: see `KernelRig.check_scheduler`.
     kernel = checked.kernel
     return {
+        "label": label,
         "name": checked.name,
         "summary": f"{summary}; on {kernel['text']}" if kernel else summary,
         "kernel": kernel,
-        "follows": follows,
+        "follows": follows if simulated else _THE_KERNEL,
         "tunables": [
             {
                 "name": name,

@@ -18,6 +18,7 @@ from typing import Any
 from blklab.domain.latencies import OPERATION_TEXT, RANKED_BY
 from blklab.domain.measurement import PERCENTILES, Measurement
 from blklab.domain.result import Figure
+from blklab.domain.setup import NamedDiskData
 from blklab.experiment.analyse import rate_resolution, waited_for
 from blklab.experiment.samples import too_few
 from blklab.experiment.statistics import (
@@ -123,11 +124,11 @@ def _matched(first: Sequence[Comparison], second: Sequence[Comparison]) -> dict[
     }
 
 
-def _disks(several: Sequence[Comparison]) -> dict[str, Mapping[str, Any]]:
+def _disks(several: Sequence[Comparison]) -> dict[str, NamedDiskData]:
     return {disk["label"]: disk for one in several for disk in one.setup["disks"]}
 
 
-def _model(disk: Mapping[str, Any]) -> Any:
+def _model(disk: NamedDiskData) -> Any:
     """The model's full name and its changed keys."""
     changes = tuple(sorted(tuple(change) for change in disk.get("overrides", ())))
     return disk.get("name") or disk["label"], changes

@@ -13,6 +13,7 @@ from blklab import programs
 from blklab.base.catalogue import Entry
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.scheduler import Scheduler
+from blklab.domain.setup import DiskData
 from blklab.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Rig(Protocol):
         """Undo leftovers of killed runs, before disks are described for a run; `prepared` reports
         them."""
 
-    def describe_disk(self, disk: Disk) -> dict[str, Any]:
+    def describe_disk(self, disk: Disk) -> DiskData:
         """Name, kind, limits and parameters, as plain data; changes nothing. InputError if it is
         wrong."""
 

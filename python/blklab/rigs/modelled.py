@@ -6,12 +6,12 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from blklab.base.plain import plain
 from blklab.base.text import shown
 from blklab.domain import core, specs
 from blklab.domain.experiment import Disk, Experiment, RigSpec
+from blklab.domain.setup import DiskData
 from blklab.errors import InputError
 
 
@@ -39,9 +39,9 @@ class ModelledDisks:
     def put_right(self) -> None:
         """A model leaves nothing to undo; see :class:`blklab.rigs.Rig`."""
 
-    def describe_disk(self, disk: Disk) -> dict[str, Any]:
+    def describe_disk(self, disk: Disk) -> DiskData:
         """The data of its file; see :class:`blklab.rigs.Rig`."""
-        described: dict[str, Any] = plain(core.disk_model(disk))
+        described: DiskData = plain(core.disk_model(disk))
         return described
 
     @contextlib.contextmanager

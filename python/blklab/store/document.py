@@ -48,7 +48,8 @@ class ComparisonDocument:
     machine: Label
     objective: Literal["throughput", "latency", "both"]
     planned: Count
-    setup: dict[str, Any]
+    setup: Mapping[str, Any]
+    """As `SetupData`, with all that it has."""
     facts: dict[str, dict[str, Value]]
     runs: tuple[RunDocument, ...]
     study: str | None = None

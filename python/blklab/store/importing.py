@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import cast
 
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, ProgrammingError
 
+from blklab.domain.setup import SetupData
 from blklab.store import keep, packing
 from blklab.store.database import Store
 from blklab.store.document import ComparisonDocument
@@ -61,7 +63,7 @@ def _put(connection: Connection, one: ComparisonDocument, elsewhere: bool) -> tu
         return True, there
     number = keep.insert_comparison(
         connection,
-        one.setup,
+        cast(SetupData, one.setup),
         uid=one.uid,
         begun_at=_utc(one.begun_at),
         ended_at=None if one.ended_at is None else _utc(one.ended_at),

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from blklab.domain.events import Finished
 from blklab.domain.measurement import Measurement
+from blklab.domain.setup import SetupData
 from blklab.errors import InputError, StoreError
 from blklab.store import origin, packing, read, request
 from blklab.store.database import Store
@@ -48,7 +49,7 @@ class InStore:
         self._waiting[number] = finished
         self._write()
 
-    def revise(self, described: Mapping[str, Any], planned: int) -> None:
+    def revise(self, described: SetupData, planned: int) -> None:
         """See `Keeper`."""
         self._revised = {"setup": packing.pack_json(described), "planned": planned}
         self._write()
@@ -85,7 +86,7 @@ class InStore:
 
 def begin(
     store: Store,
-    described: Mapping[str, Any],
+    described: SetupData,
     asked: Request,
     planned: int,
     *,
@@ -127,7 +128,7 @@ def go_on(store: Store, number: int) -> InStore:
     return InStore(store, number, kept)
 
 
-def insert_comparison(connection: Connection, setup: Mapping[str, Any], **columns: Any) -> int:
+def insert_comparison(connection: Connection, setup: SetupData, **columns: Any) -> int:
     """Insert a comparison without its runs, with its searchable names; returns its number."""
     for name in ("rig", "machine", "study", "part"):
         if columns[name] is not None:
@@ -138,7 +139,7 @@ def insert_comparison(connection: Connection, setup: Mapping[str, Any], **column
     return int(number)
 
 
-def _insert_axes(connection: Connection, number: int, setup: Mapping[str, Any]) -> None:
+def _insert_axes(connection: Connection, number: int, setup: SetupData) -> None:
     names = {
         "disk": [row["label"] for row in setup["disks"]],
         "workload": [row["name"] for row in setup["workloads"]],
@@ -216,7 +217,7 @@ class Left:
     """The unfinished part of a comparison."""
 
     id: int
-    setup: dict[str, Any]
+    setup: SetupData
     request: bytes
     study_id: int | None
 
@@ -262,7 +263,7 @@ def left(store: Store, number: int | None, *, study: bool) -> Left:
         raise InputError(f"{row.id} is resumed with: blklab {command} --resume {row.id}")
     return Left(
         row.id,
-        packing.column(f"comparison {row.id}: setup", row.setup, dict[str, Any]),
+        packing.setup(f"comparison {row.id}: setup", row.setup),
         row.request,
         row.study_id,
     )

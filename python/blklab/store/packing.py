@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from blklab.base.plain import encode
+from blklab.domain.setup import SetupData
 from blklab.errors import StoreError
 
 _Kind = TypeVar("_Kind")
@@ -76,6 +77,12 @@ def column(where: str, kept: Any, kind: type[_Kind], unknown: Any = None) -> _Ki
         return msgspec.convert(unpack_json(kept), kind, dec_hook=unknown)
     except (DamagedError, msgspec.ValidationError) as error:
         raise DamagedError(f"{where}: {error}") from error
+
+
+def setup(where: str, kept: Any) -> SetupData:
+    """The set-up of a comparison, with all that it has: as a `column` of its type it would lose
+    what a rig says besides. DamagedError, which says `where`, if it is no mapping."""
+    return cast(SetupData, column(where, kept, dict[str, Any]))
 
 
 def text(value: str) -> str:

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select
 from blklab.domain import check_runs
 from blklab.domain.measurement import Measurement
 from blklab.domain.results_file import Results
-from blklab.domain.setup import SetupDocument, Value
+from blklab.domain.setup import SetupData, SetupDocument, Value
 from blklab.errors import InputError
 from blklab.store import origin, packing
 from blklab.store.database import Store
@@ -87,7 +87,7 @@ class Comparison:
     """One comparison with all its stored data."""
 
     listed: Listed
-    setup: dict[str, Any]
+    setup: SetupData
     facts: dict[str, Any]
     runs: tuple[Run, ...]
     """In the order of the plan."""
@@ -108,12 +108,11 @@ class Comparison:
         return Results(self.setup | {"repeats": len(whole)}, ordered(self.setup, kept))
 
 
-def ordered(setup: Mapping[str, Any], runs: Iterable[Measurement]) -> tuple[Measurement, ...]:
+def ordered(setup: SetupData, runs: Iterable[Measurement]) -> tuple[Measurement, ...]:
     """By disk, workload, scheduler and repeat, in the order of the set-up."""
-    disks, workloads, schedulers = (
-        {row[key]: place for place, row in enumerate(setup[name])}
-        for name, key in (("disks", "label"), ("workloads", "name"), ("schedulers", "label"))
-    )
+    disks = {row["label"]: place for place, row in enumerate(setup["disks"])}
+    workloads = {row["name"]: place for place, row in enumerate(setup["workloads"])}
+    schedulers = {row["label"]: place for place, row in enumerate(setup["schedulers"])}
     return tuple(
         sorted(
             runs,
@@ -155,7 +154,7 @@ def comparison(
         ).one()
         where = f"comparison {number}"
         document = packing.column(f"{where}: setup", kept.setup, SetupDocument)
-        setup = packing.column(f"{where}: setup", kept.setup, dict[str, Any])
+        setup = packing.setup(f"{where}: setup", kept.setup)
         facts = packing.column(f"{where}: facts", kept.facts, dict[str, dict[str, Value]])
         there, found = check_runs.expected(document), []
         for row in connection.execute(_RUNS.where(RUN.c.comparison_id == number)):

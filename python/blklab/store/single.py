@@ -22,6 +22,7 @@ from blklab.base.files import check_directory, write_together
 from blklab.domain.comparison import Planned
 from blklab.domain.measurement import measure
 from blklab.domain.result import Result
+from blklab.domain.setup import SetupData
 from blklab.errors import BlklabError, StoreError
 from blklab.store import origin, packing
 from blklab.store.origin import facts
@@ -38,7 +39,7 @@ class Single:
     """The place of one run in the store."""
 
     place: StorePlace
-    described: dict[str, Any]
+    described: SetupData
     """The set-up from `blklab.experiment.describe`."""
     server: Store | None = None
     """The open store, if it is not a file."""
@@ -63,7 +64,7 @@ class Single:
 
 
 def _document(
-    described: dict[str, Any],
+    described: SetupData,
     planned: Planned,
     result: Result,
     begun_at: datetime,

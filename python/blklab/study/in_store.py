@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import select
 
@@ -117,7 +116,7 @@ def go_on(
                 keepers[name] = keeper
             continue
         where = f"comparison {row.id}"
-        setup = packing.column(f"{where}: setup", row.setup, dict[str, Any])
+        setup = packing.setup(f"{where}: setup", row.setup)
         asked = request.from_bytes(f"{where}: request", row.request, Request)
         request.check_same(
             f"part '{name}' of comparison {row.id}", setup, part.described or {}, asked

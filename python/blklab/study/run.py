@@ -10,6 +10,7 @@ from blklab.domain import results_file
 from blklab.domain.comparison import plan
 from blklab.domain.events import Keeper, Nowhere
 from blklab.domain.experiment import RigSpec
+from blklab.domain.setup import SetupData
 from blklab.execute import Local, carry_out
 from blklab.experiment.describe import describe
 from blklab.rigs import Rig
@@ -25,7 +26,7 @@ class Ready:
 
     planned: PlannedPart
     rig: Rig | None
-    described: dict[str, Any] | None
+    described: SetupData | None
 
 
 def ready(planned: Sequence[PlannedPart], built: Sequence[kernels.BuiltKernel]) -> list[Ready]:

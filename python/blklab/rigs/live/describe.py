@@ -8,6 +8,7 @@ from typing import Any
 
 from blklab.base.text import shown
 from blklab.base.units import size_text
+from blklab.domain.setup import DiskData, ParameterData
 from blklab.host.devices import device
 from blklab.host.devices.queue import IOSCHED
 from blklab.host.machine import cpu_model, fio_version, memory_bytes
@@ -17,7 +18,7 @@ from blklab.rigs.live.surroundings import governors
 from blklab.rigs.live.target import Target
 
 
-def target(found: Target, roots: Roots = HERE) -> dict[str, Any]:
+def target(found: Target, roots: Roots = HERE) -> DiskData:
     """The result of a rig's ``describe_disk``: the limits of the first disk below, and the settings
     of all of them."""
     around = device.Surroundings.read(roots)
@@ -44,7 +45,7 @@ def target(found: Target, roots: Roots = HERE) -> dict[str, Any]:
     }
 
 
-def _settings(disk: device.Device, roots: Roots) -> list[dict[str, str]]:
+def _settings(disk: device.Device, roots: Roots) -> list[ParameterData]:
     """All original settings of its queue."""
     tunables = {IOSCHED + name: value for name, value in disk.tunables.items()}
     identity = {"id": full_id(disk.name, roots)}

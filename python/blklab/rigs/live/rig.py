@@ -26,6 +26,7 @@ from blklab.base.text import shown
 from blklab.domain import scheduler
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import DIRECTIONS, Result
+from blklab.domain.setup import DiskData
 from blklab.errors import InputError
 from blklab.host.devices import queue
 from blklab.rigs.live import cache as page_cache
@@ -123,7 +124,7 @@ class LiveRig:
         found = leftovers.restore(Journal(default_directory()))
         self._put_right += (*found.done, *found.problems)
 
-    def describe_disk(self, disk: Disk) -> dict[str, Any]:
+    def describe_disk(self, disk: Disk) -> DiskData:
         """The data of sysfs for the disks below; see :class:`blklab.rigs.Rig`."""
         return describe.target(target.find(str(disk.file.path)))
 

@@ -56,10 +56,10 @@
 
 mod budget;
 mod complete;
-mod habits;
+mod parts;
+mod queue;
 mod requests;
 mod serve;
-mod state;
 mod tunables;
 
 #[cfg(test)]
@@ -67,15 +67,20 @@ mod tests;
 
 use super::journal::{Decision, Journal};
 use super::shared::merge::MergeIndex;
-use super::shared::wf2q::{LeafId, Wf2q};
+use super::shared::wf2q::Wf2q;
 use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
-use crate::containers::lists::{Links, List};
 use crate::request::{Bio, ProcessId, RequestId};
 use crate::ticks::Ticks;
 use crate::units::{Nanos, Sector};
-use budget::{DEFAULT_MAX_BUDGET, PeakRate};
-use complete::HwTag;
-use state::{ASYNC_QUEUES, ProcessQueue, Slot, State, Task};
+use parts::async_queues::AsyncQueues;
+use parts::budgets::Budgets;
+use parts::counts::Counts;
+use parts::idle_timer::IdleTimer;
+use parts::outgoing::Outgoing;
+use parts::queueing::QueueingWatch;
+use parts::requests::Requests;
+use parts::service::Service;
+use queue::ProcessQueue;
 use tunables::{TUNABLES, Tuned};
 
 /// The state of the first BFQ.
@@ -86,42 +91,24 @@ pub struct Bfq2008 {
     tick: u64,
     journal: Journal,
 
+    requests: Requests,
+    merges: MergeIndex,
+    outgoing: Outgoing,
+    counts: Counts,
+
     wf2q: Wf2q,
     /// By leaf number.
     queues: Vec<ProcessQueue>,
-    tasks: Vec<Task>,
-    /// By group, [`ASYNC_QUEUES`] each.
-    async_queues: Vec<Option<LeafId>>,
+    tasks: parts::tasks::Tasks,
+    async_queues: AsyncQueues,
 
-    slots: Vec<Slot>,
-    links: Links,
-    merges: MergeIndex,
-    /// Chosen requests, in the order of dispatch (the legacy `queue_head`).
-    outgoing: List,
-    outgoing_count: usize,
-    /// Requests that wait in queues, and requests in flight.
-    queued: u32,
-    in_driver: u32,
-    /// Synchronous requests that are chosen and have not completed.
-    sync_flight: u32,
-    /// Where the last dispatched request ended.
-    last_position: Sector,
-
-    in_service: Option<LeafId>,
-    /// The process of the first request of this turn.
-    in_service_task: Option<usize>,
-    /// Sectors chosen in this turn.
-    served: u32,
-    /// When the turn's timeout started.
-    budget_start: Nanos,
-    idling_start: Nanos,
-    idle_until: Nanos,
+    service: Service,
+    idle_timer: IdleTimer,
     /// The process in service has exited: other queues may be served.
     kick: Nanos,
 
-    max_budget: i32,
-    peak_rate: PeakRate,
-    hw_tag: HwTag,
+    budgets: Budgets,
+    queueing: QueueingWatch,
 }
 
 impl Bfq2008 {
@@ -154,45 +141,35 @@ impl Scheduler for Bfq2008 {
         let mut wf2q = Wf2q::new(limits.ticks).with_rules_of_2008();
         wf2q.know_groups(tasks.cgroups());
         Bfq2008 {
-            max_budget: if tuned.max_budget > 0 { tuned.max_budget } else { DEFAULT_MAX_BUDGET },
-            tuned,
             ticks: limits.ticks,
             now: Nanos::ZERO,
             tick: 0,
             journal: Journal::default(),
+            requests: Requests::new(requests, tuned.back_seek),
+            merges: MergeIndex::with_capacity(requests),
+            outgoing: Outgoing::new(requests),
+            counts: Counts::default(),
             wf2q,
             queues: Vec::new(),
-            tasks: Vec::new(),
-            async_queues: vec![None; tasks.cgroups().len() * ASYNC_QUEUES],
-            slots: Vec::with_capacity(requests),
-            links: Links::with_capacity(requests),
-            merges: MergeIndex::with_capacity(requests),
-            outgoing: List::EMPTY,
-            outgoing_count: 0,
-            queued: 0,
-            in_driver: 0,
-            sync_flight: 0,
-            last_position: Sector(0),
-            in_service: None,
-            in_service_task: None,
-            served: 0,
-            budget_start: Nanos::ZERO,
-            idling_start: Nanos::ZERO,
-            idle_until: Nanos::NEVER,
+            tasks: parts::tasks::Tasks::default(),
+            async_queues: AsyncQueues::new(tasks.cgroups().len()),
+            service: Service::NONE,
+            idle_timer: IdleTimer::NEW,
             kick: Nanos::NEVER,
-            peak_rate: PeakRate::default(),
-            hw_tag: HwTag::NEW,
+            budgets: Budgets::new(tuned.max_budget, tuned.timeout_sync_ms),
+            queueing: QueueingWatch::NEW,
+            tuned,
         }
     }
 
     /// Merges only with requests of the bio's own queue (`bfq_allow_merge`).
     #[inline]
     fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
-        let q = self.queue_of(bio.process, requests::is_sync(bio.op, bio.sync))?;
-        let (slots, sorted) = (&self.slots, &self.queues[q.index()].sorted);
-        let allowed = |id: RequestId| slots[id.index()].queue == q;
+        let q = self.tasks.queue_of(bio.process, requests::is_sync(bio.op, bio.sync))?;
+        let (requests, backlog) = (&self.requests, &self.queues[q.index()].backlog);
+        let allowed = |id: RequestId| requests.queue_of(id) == q;
         let end = bio.sector.offset(bio.sectors);
-        self.merges.find_among(queue, bio, allowed, || sorted.starting_at(end))
+        self.merges.find_among(queue, bio, allowed, || backlog.starting_at(end))
     }
 
     fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge, _: Sector) {
@@ -207,33 +184,25 @@ impl Scheduler for Bfq2008 {
     }
 
     fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
-        let slot = &self.slots[id.index()];
-        let sorted = &self.queues[slot.queue.index()].sorted;
-        let other = if after { sorted.above(slot.sector, id) } else { sorted.below(slot.sector, id) }?;
+        let backlog = &self.queues[self.requests.queue_of(id).index()].backlog;
+        let other = self.requests.neighbour(backlog, id, after)?;
         self.merges.joins(queue, id, other, after).then_some(other)
     }
 
     fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
         self.at(queue);
         self.attach(queue, id);
-        let (slots, q) = (&self.slots, self.slots[id.index()].queue);
-        self.merges.find_join_among(queue, id, |first| slots[first.index()].queue == q)
+        let (requests, q) = (&self.requests, self.requests.queue_of(id));
+        self.merges.find_join_among(queue, id, |first| requests.queue_of(first) == q)
     }
 
     fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
         self.at(queue);
-        let Slot { state, queue: q, since, .. } = self.slots[gone.index()];
-        if state == State::Waiting {
-            if since < self.slots[kept.index()].since {
-                let fifo = &mut self.queues[q.index()].fifo;
-                self.links.remove(fifo, kept);
-                self.links.insert_after(fifo, gone, kept);
-            }
+        let backlog = &mut self.queues[self.requests.queue_of(gone).index()].backlog;
+        if self.requests.merge(backlog, kept, gone) {
             self.remove(gone, queue.requests);
         }
-        let kept_slot = &mut self.slots[kept.index()];
-        kept_slot.since = kept_slot.since.min(since);
-        self.slots[gone.index()].state = State::Absent;
+        self.requests.free(gone);
         self.merges.grown(kept, queue.requests[gone].end());
     }
 
@@ -241,11 +210,8 @@ impl Scheduler for Bfq2008 {
     fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
         self.at(queue);
         self.attach(queue, id);
-        let Slot { queue: q, .. } = self.slots[id.index()];
-        self.links.push_back(&mut self.queues[q.index()].fifo, id);
         self.merges.insert(queue, id);
-        self.queued += 1;
-        self.sort_in(id, queue.requests[id].sector, queue.requests);
+        self.add(id, queue.requests);
         self.enqueued(id, queue.requests);
     }
 
@@ -255,11 +221,8 @@ impl Scheduler for Bfq2008 {
         if self.outgoing.is_empty() {
             self.fill(queue.requests);
         }
-        let id = self.links.pop_front(&mut self.outgoing)?;
-        self.outgoing_count -= 1;
-        self.slots[id.index()].state = State::Driver;
-        self.in_driver += 1;
-        self.last_position = queue.requests[id].end();
+        let id = self.outgoing.take(queue.requests)?;
+        self.counts.taken();
         Some(id)
     }
 
@@ -271,13 +234,13 @@ impl Scheduler for Bfq2008 {
 
     #[inline]
     fn next_timer(&self) -> Nanos {
-        self.idle_until.min(self.kick)
+        self.idle_timer.until().min(self.kick)
     }
 
     fn timer(&mut self, queue: &Queue<'_>) -> bool {
         self.at(queue);
         self.kick = Nanos::NEVER;
-        if self.idle_until <= queue.now {
+        if self.idle_timer.until() <= queue.now {
             self.idled_long_enough(queue.requests);
         }
         self.waiting() > 0
@@ -290,7 +253,7 @@ impl Scheduler for Bfq2008 {
 
     #[inline]
     fn waiting(&self) -> usize {
-        self.queued as usize + self.outgoing_count
+        self.counts.queued() as usize + self.outgoing.len()
     }
 
     fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {

@@ -3,7 +3,6 @@
 use super::*;
 use crate::request::RequestId;
 use crate::scheduler::AnyScheduler;
-use crate::scheduler::bfq_2008::state::State;
 use crate::units::Sector;
 
 /// The time of a request that does not begin where the last one ended.
@@ -68,7 +67,7 @@ impl World {
     /// The request is in a queue and not chosen yet.
     pub fn is_in_queue(&self, id: RequestId) -> bool {
         let AnyScheduler::Bfq2008(bfq) = &self.rig.scheduler else { panic!("another scheduler") };
-        bfq.slots[id.index()].state == State::Waiting
+        bfq.requests.is_waiting(id)
     }
 
     /// Performs the next event, if it comes before `end`. Returns the processes whose turns began.

@@ -1,0 +1,49 @@
+//! The queues of asynchronous requests: all processes of one priority in a group share one.
+//!
+//! Writeback writes the data of many processes and is itself one, so asynchronous requests say
+//! little about their process. Follows `async_bfqq` and `async_idle_bfqq` of `bfq_group` in the
+//! patch. Such a queue, once created, stays.
+
+use super::QueueId;
+use super::priority::Priority;
+use crate::scheduler::CgroupId;
+
+/// The queues by group and priority, created with their first request.
+#[derive(Debug)]
+pub(in crate::scheduler::bfq_2008) struct AsyncQueues(Vec<Option<QueueId>>);
+
+impl AsyncQueues {
+    pub fn new(groups: usize) -> AsyncQueues {
+        AsyncQueues(vec![None; groups * Priority::COUNT])
+    }
+
+    fn place(group: CgroupId, priority: Priority) -> usize {
+        usize::from(group.0) * Priority::COUNT + priority.index()
+    }
+
+    pub fn get(&self, group: CgroupId, priority: Priority) -> Option<QueueId> {
+        self.0[AsyncQueues::place(group, priority)]
+    }
+
+    pub fn set(&mut self, group: CgroupId, priority: Priority, q: QueueId) {
+        self.0[AsyncQueues::place(group, priority)] = Some(q);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::leaves;
+    use super::*;
+    use crate::request::{IoPrio, PrioClass};
+
+    #[test]
+    fn a_queue_is_shared_within_a_group_and_a_priority() {
+        let of = |level| Priority::of(IoPrio { class: PrioClass::BestEffort, level });
+        let (mut queues, q) = (AsyncQueues::new(2), leaves(2));
+        queues.set(CgroupId(0), of(7), q[0]);
+        queues.set(CgroupId(1), of(0), q[1]);
+        assert_eq!(queues.get(CgroupId(0), of(7)), Some(q[0]));
+        assert_eq!(queues.get(CgroupId(1), of(0)), Some(q[1]));
+        assert_eq!((queues.get(CgroupId(1), of(7)), queues.get(CgroupId(0), of(0))), (None, None));
+    }
+}

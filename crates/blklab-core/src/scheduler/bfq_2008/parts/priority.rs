@@ -1,0 +1,76 @@
+//! A process's effective I/O priority, and the weight that follows from it.
+//!
+//! A process without a priority is best effort, level 4, as with nice 0; the idle class has one
+//! level. The weight is 8 minus the level. The priority is that of the first request: later changes
+//! are left out.
+
+use crate::request::{IoPrio, PrioClass};
+use crate::scheduler::shared::wf2q::{Class, weight_of_level};
+
+/// Level of a process without a priority, as with nice 0.
+const DEFAULT_LEVEL: u8 = 4;
+const LEVELS: u8 = 8;
+
+/// The effective priority.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::scheduler::bfq_2008) struct Priority {
+    class: Class,
+    level: u8,
+}
+
+impl Priority {
+    /// Priorities that are told apart: the levels of two classes, and the idle class.
+    pub const COUNT: usize = 2 * LEVELS as usize + 1;
+
+    pub fn of(prio: IoPrio) -> Priority {
+        let level = match prio.class {
+            PrioClass::RealTime | PrioClass::BestEffort => prio.level.min(LEVELS - 1),
+            PrioClass::None => DEFAULT_LEVEL,
+            PrioClass::Idle => LEVELS - 1,
+        };
+        Priority { class: Class::from(prio.class), level }
+    }
+
+    pub fn class(self) -> Class {
+        self.class
+    }
+
+    /// Proportional to 8 minus the level.
+    pub fn weight(self) -> u32 {
+        weight_of_level(self.level)
+    }
+
+    /// Below [`Priority::COUNT`], different for each.
+    pub fn index(self) -> usize {
+        match self.class {
+            Class::RealTime => usize::from(self.level),
+            Class::BestEffort => usize::from(LEVELS + self.level),
+            Class::Idle => Priority::COUNT - 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn priority(class: PrioClass, level: u8) -> Priority {
+        Priority::of(IoPrio { class, level })
+    }
+
+    #[test]
+    fn without_a_priority_a_process_is_best_effort_level_4() {
+        let (none, set) = (priority(PrioClass::None, 0), priority(PrioClass::BestEffort, 4));
+        assert_eq!((none.class(), none.index()), (Class::BestEffort, set.index()));
+        assert_eq!(none.weight(), 4 * priority(PrioClass::BestEffort, 7).weight());
+    }
+
+    #[test]
+    fn each_level_of_a_class_has_a_place_and_the_idle_class_one() {
+        let all = |class| (0..8).map(move |level| priority(class, level).index());
+        let places: BTreeSet<_> = all(PrioClass::RealTime).chain(all(PrioClass::BestEffort)).collect();
+        assert!(places.into_iter().eq(0..Priority::COUNT - 1));
+        assert!(all(PrioClass::Idle).all(|place| place == Priority::COUNT - 1));
+    }
+}
