@@ -377,7 +377,8 @@ def test_workloads_tells_all_of_a_program() -> None:
 def test_what_fails_in_the_program_is_one_line(mounted: Path) -> None:
     rig = LiveRig()
     text = "program=sqlite\ninsertions=-3\n"
-    one = replace(experiment(rig, mounted, "sqlite"), job=Entry("x", Path("x"), text))
+    wrong = Entry("x", Path("x"), text, kind="program")
+    one = replace(experiment(rig, mounted, "sqlite"), job=wrong)
     with pytest.raises(InputError, match="insertions: expected 1 to"):
         rig.run(one)
     # A full file system, in the middle of it.

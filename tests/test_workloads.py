@@ -10,14 +10,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import blklab
 from blklab import programs
 from blklab.base.catalogue import Entry
 from blklab.cli import app
 from blklab.domain import core, specs, sweep
+from blklab.domain.comparison import Setup
 from blklab.domain.results_file import load
 from blklab.errors import InputError
 from blklab.experiment.analyse import analyse
 from blklab.report import sweeps as curves
+from blklab.store import packing
+from blklab.store.request import Request, request_from_bytes, to_bytes
 
 TWO = """# two jobs
 [global]
@@ -197,7 +201,7 @@ def test_loads_that_differ_in_one_number_are_a_sweep_whatever_the_order() -> Non
 
 def test_a_sweep_is_compared_and_its_curve_has_every_figure(tmp_path: Path) -> None:
     command = ["compare", "--disk", "wd10ezrx", "--workload", "randrw-70:runtime=2,numjobs=1..16",
-               "--scheduler", "none", "--scheduler", "bfq", "--repeats", "2",
+               "--scheduler", "none", "--scheduler", "bfq", "--repeats", "2", "--exact-disk",
                "--out", str(tmp_path)]  # fmt: skip
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
@@ -218,3 +222,21 @@ def test_a_sweep_is_compared_and_its_curve_has_every_figure(tmp_path: Path) -> N
     rates = [interval[0] for interval in curve["lines"]["none"]["rate"]]
     assert rates[-1] > rates[0]
     assert "One workload at several sizes" in (tmp_path / "report.html").read_text()
+
+
+def test_a_job_file_is_no_program_whatever_it_begins_with(tmp_path: Path) -> None:
+    file = tmp_path / "head.fio"
+    file.write_text("program=sqlite\ninsertions=1\n")
+    assert not programs.is_program(specs.workload(str(file)))
+    with pytest.raises(InputError, match=r"head\.fio:1"):
+        blklab.simulate(file, disk="su800-128gb")
+
+
+def test_stored_workloads_of_older_versions_have_no_kind() -> None:
+    job, program = specs.workload("randread"), programs.entry("sqlite:insertions=7")
+    setup = Setup((specs.disk("wd10ezrx"),), (job, program), (specs.scheduler("none"),), 1, 1)
+    kept = Request(setup, "live", {}, "latency", "out")
+    older = packing.unpack_json(to_bytes(kept))
+    for workload in older["setup"]["workloads"]:
+        del workload["kind"]
+    assert request_from_bytes("comparison 1: request", packing.pack_json(older)) == kept

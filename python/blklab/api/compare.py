@@ -260,7 +260,7 @@ def _resumed(store: str | None, number: int | None, listener: Listener) -> _Work
     """InputError if there is none, or if further runs would differ from the stored ones."""
     kept = open_store(places.find(store), durable=True, make=False, tell=listener.note)
     found = left(kept, number, study=False)
-    asked = requests.from_bytes(f"comparison {found.id}: request", found.request, Request)
+    asked = requests.request_from_bytes(f"comparison {found.id}: request", found.request)
     if asked.budget:
         raise InputError(
             f"comparison {found.id} cannot be resumed: it had a budget of {asked.budget}; its "

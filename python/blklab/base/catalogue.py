@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from blklab.base import homes
 from blklab.base.files import text_content
@@ -27,6 +28,8 @@ class Entry:
     text: str
     in_core: bool = False
     """It ships inside the core: there is no file at `path`."""
+    kind: Literal["file", "program"] = "file"
+    """A workload can be a real program: then `text` holds its name and parameters."""
 
     @property
     def place(self) -> str:

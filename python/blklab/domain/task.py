@@ -51,6 +51,9 @@ class Task:
         for entry in (document["experiment"]["job"], document["experiment"]["disk"]["file"]):
             # The path of the text is not an input.
             del entry["path"], entry["in_core"]
+            # Hashes of runs with files are those of versions without kinds.
+            if entry["kind"] == "file":
+                del entry["kind"]
         return sha256(_encoded(document)).hexdigest()
 
     def to_bytes(self) -> bytes:

@@ -2,14 +2,13 @@
 
 On the command line ``sqlite`` or ``sqlite:insertions=100,copies=2``. An experiment holds a text
 like a job file, so that it is stored, shown and compared like one: ``program=NAME``, then each
-parameter with its value. No fio job file begins this way, because fio refuses options outside a
-section.
+parameter with its value. The kind of its `Entry` tells it from a job file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
@@ -66,12 +65,19 @@ def entry(spec: str) -> Entry:
     values = program.check(given)
     lines = [f"# {program.summary}", f"{_HEAD}{name}"]
     lines += [f"{key}={value}" for key, value in values.items()]
-    return Entry(spec, Path(spec), "\n".join(lines) + "\n")
+    return Entry(spec, Path(spec), "\n".join(lines) + "\n", kind="program")
 
 
 def is_program(workload: Entry) -> bool:
     """Whether it is a program, not a fio job file."""
-    return any(line.startswith(_HEAD) for line in _lines(workload)[:1])
+    return workload.kind == "program"
+
+
+def of_stored(workload: Entry) -> Entry:
+    """A workload of the store. Versions without kinds told programs from job files by their head,
+    outside a section, where fio refuses options."""
+    older = any(line.startswith(_HEAD) for line in _lines(workload)[:1])
+    return replace(workload, kind="program") if older else workload
 
 
 def chosen(workload: Entry) -> Chosen:

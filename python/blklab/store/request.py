@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from blklab import programs
 from blklab.base import plain
 from blklab.domain.comparison import Setup
 from blklab.domain.task import said
@@ -52,6 +53,17 @@ def from_bytes(where: str, kept: Any, kind: type[_Kind]) -> _Kind:
     """The request that `to_bytes` was given. DamagedError, which names `where`, for anything
     else."""
     return packing.column(where, kept, kind, plain.path_from_text)
+
+
+def request_from_bytes(where: str, kept: Any) -> Request:
+    """The request of a comparison, from any version of blklab. DamagedError as `from_bytes`."""
+    found = from_bytes(where, kept, Request)
+    return replace(found, setup=of_any_version(found.setup))
+
+
+def of_any_version(setup: Setup) -> Setup:
+    """A set-up of the store. In older versions the entry of a program had no kind."""
+    return replace(setup, workloads=tuple(map(programs.of_stored, setup.workloads)))
 
 
 def check_same(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sqlalchemy import select
@@ -93,7 +93,13 @@ def kept_study(store: Store, number: int) -> KeptStudy:
     if len(found.parts) != len(found.study().parts):
         raise DamagedError(f"study {number}: request: {len(found.parts)} parts, expected as many "
                            "as its file has")  # fmt: skip
-    return found
+    return replace(
+        found,
+        parts=tuple(
+            replace(part, setup=part.setup and request.of_any_version(part.setup))
+            for part in found.parts
+        ),
+    )
 
 
 def go_on(
@@ -117,7 +123,7 @@ def go_on(
             continue
         where = f"comparison {row.id}"
         setup = packing.setup(f"{where}: setup", row.setup)
-        asked = request.from_bytes(f"{where}: request", row.request, Request)
+        asked = request.request_from_bytes(f"{where}: request", row.request)
         request.check_same(
             f"part '{name}' of comparison {row.id}", setup, part.described or {}, asked
         )
