@@ -133,7 +133,7 @@ impl Orders {
 
 /// A request in the server.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct InFlight {
     op: Op,
     sector: u64,
     bytes: u32,
@@ -146,7 +146,7 @@ struct Slot {
 /// A disk model behind a transport.
 pub struct Service<'a, T> {
     transport: T,
-    slots: Vec<Slot>,
+    slots: Vec<InFlight>,
     in_flight: u32,
     config: &'a Config,
     timed: Timed,
@@ -171,7 +171,7 @@ impl<'a, T: Transport> Service<'a, T> {
         // Otherwise a timer may fire 50 us late, so that it can be combined with others.
         rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
         Ok(Service {
-            slots: vec![Slot::default(); transport.slots()],
+            slots: vec![InFlight::default(); transport.slots()],
             transport,
             in_flight: 0,
             config,
@@ -264,7 +264,7 @@ impl<'a, T: Transport> Service<'a, T> {
             self.before_removal = Some(self.measured());
         }
         let Request { slot: slot_index, op, sector, sectors, fua, .. } = self.transport.arrived()[index];
-        let mut slot = Slot { op, sector, ..Slot::default() };
+        let mut slot = InFlight { op, sector, ..InFlight::default() };
         let bytes = Sector(sectors.into()).to_bytes().0 as u32;
         let outcome = match op {
             Op::Read => {

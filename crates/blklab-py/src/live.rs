@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blklab_core::InputError;
 use blklab_core::device::{DeviceId, Layout, PlacedFile};
 use blklab_core::formats::fio::output;
-use blklab_core::formats::fio::writer::{self, Place};
+use blklab_core::formats::fio::writer::{self, FioPath};
 use blklab_core::formats::tracefs::Owners;
 use blklab_core::result::RunResult;
 use blklab_core::units::{Bytes, Sector};
@@ -112,7 +112,7 @@ impl FioJob {
     /// cgroups are inside `cgroup`, if there is one.
     fn write(&self, places: Vec<(String, Option<u64>)>, cgroup: Option<&str>) -> PyResult<String> {
         let places: Vec<_> =
-            places.into_iter().map(|(path, piece_from)| Place { path, piece_from }).collect();
+            places.into_iter().map(|(path, piece_from)| FioPath { path, piece_from }).collect();
         if places.len() != self.plan.files.len() {
             let (found, expected) = (places.len(), self.plan.files.len());
             return Err(bad_input(InputError::new(format!("{found} places for {expected} files"))));

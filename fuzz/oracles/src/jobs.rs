@@ -7,7 +7,7 @@ use blklab_core::formats::fio::jobfile::{self, ParseOptions, Resolver};
 use blklab_core::formats::fio::options;
 use blklab_core::formats::fio::options::real::{self as policy, Handing};
 use blklab_core::formats::fio::output;
-use blklab_core::formats::fio::writer::{self, Place};
+use blklab_core::formats::fio::writer::{self, FioPath};
 use blklab_core::units::{Bytes, Sector};
 use blklab_core::workload::plan::{self, FileKind, Plan, ProcessSpec};
 use blklab_core::workload::spec::{JobFile, JobSpec};
@@ -110,7 +110,7 @@ fn check_plan(plan: &Plan) {
 /// Why it cannot be written for fio.
 fn written_reads_the_same(plan: &Plan, options: ParseOptions) -> Result<(), String> {
     let place = |(number, file): (usize, &plan::FilePlan)| {
-        Place::whole(if file.kind == FileKind::Device {
+        FioPath::whole(if file.kind == FileKind::Device {
             format!("/dev/{number}")
         } else {
             number.to_string()

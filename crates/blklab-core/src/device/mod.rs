@@ -14,7 +14,7 @@ use crate::request::{Actor, Bio};
 use crate::units::Nanos;
 
 pub use layout::{Layout, Location, PlacedFile};
-use waiters::{Place, RequestWaiters};
+use waiters::{RequestWaiters, WaitQueue};
 
 /// A device's index in [`Devices`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -133,7 +133,7 @@ impl Device {
         now: Nanos,
         stream: &mut BioStream,
         actor: Actor,
-        mut place: Option<Place>,
+        mut place: Option<WaitQueue>,
     ) -> bool {
         loop {
             let rest = stream.rest();

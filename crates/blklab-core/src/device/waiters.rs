@@ -23,7 +23,7 @@ const BATCH_MAX: u32 = 8;
 
 /// A wait queue to sleep on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(usize);
+pub struct WaitQueue(usize);
 
 /// Sleepers that wait for tags of one hardware queue.
 #[derive(Debug, Default)]
@@ -113,15 +113,15 @@ impl RequestWaiters {
 
     /// The next wait queue. Taken when no request is found and after each wake-up, even if the
     /// actor then does not sleep (`bt_wait_ptr`).
-    pub fn place(&mut self, hw_queue: u16) -> Place {
+    pub fn place(&mut self, hw_queue: u16) -> WaitQueue {
         let queue = &mut self.tags[usize::from(hw_queue)];
         let index = queue.wait_index;
         queue.wait_index = (index + 1) % QUEUES;
-        Place(index)
+        WaitQueue(index)
     }
 
     /// `actor` sleeps at its place, because `bio` got no request.
-    pub fn sleep(&mut self, actor: Actor, bio: &Bio, place: Place, block: &mut Block) {
+    pub fn sleep(&mut self, actor: Actor, bio: &Bio, place: WaitQueue, block: &mut Block) {
         self.asleep += 1;
         if let Some(queue) = &mut self.single_queue {
             return queue.sleep(actor, bio.sync);

@@ -52,7 +52,7 @@ enum Chooser {
 
 /// The place of an I/O.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct NextOffset {
     pub(super) offset: u64,
     /// Its block in the map of touched blocks, if it counts there.
     block: u64,
@@ -117,7 +117,7 @@ impl Offsets {
         rng: &mut Xoshiro256PlusPlus,
         fio_numbers: Option<&mut FioNumbers>,
         again: bool,
-    ) -> Option<Place> {
+    ) -> Option<NextOffset> {
         let way = &self.ways[direction as usize];
         let (count, align) = (way.blocks, u64::from(way.align));
         if count == 0 {
@@ -141,12 +141,18 @@ impl Offsets {
                 None => return None,
             },
         };
-        Some(Place { offset: block * align, block, random: true, mapped: !self.maps.is_empty(), wrapped })
+        Some(NextOffset {
+            offset: block * align,
+            block,
+            random: true,
+            mapped: !self.maps.is_empty(),
+            wrapped,
+        })
     }
 
     /// The place after the last one. `again`: start again at the end.
     #[inline]
-    pub(super) fn sequential(&mut self, skip: i64, direction: Direction, again: bool) -> Option<Place> {
+    pub(super) fn sequential(&mut self, skip: i64, direction: Direction, again: bool) -> Option<NextOffset> {
         let length = self.region.length;
         let mut at = self.ways[direction as usize].position;
         let mut wrapped = false;
@@ -160,7 +166,7 @@ impl Offsets {
         if skip != 0 && at != 0 {
             at = self.skipped(at, skip, direction);
         }
-        Some(Place { offset: at, block: 0, random: false, mapped: false, wrapped })
+        Some(NextOffset { offset: at, block: 0, random: false, mapped: false, wrapped })
     }
 
     /// `skip` bytes from `at`; wraps around at both ends.
@@ -180,8 +186,8 @@ impl Offsets {
     }
 
     /// The place of the last I/O again.
-    pub(super) fn identical(&self, direction: Direction) -> Place {
-        Place {
+    pub(super) fn identical(&self, direction: Direction) -> NextOffset {
+        NextOffset {
             offset: self.ways[direction as usize].last,
             block: 0,
             random: false,
@@ -193,7 +199,7 @@ impl Offsets {
     /// Places an I/O of `len` bytes at `place`; returns the number of bytes placed (fewer if it
     /// would reach blocks already touched in this pass).
     #[inline]
-    pub(super) fn take(&mut self, direction: Direction, place: Place, len: u32) -> u32 {
+    pub(super) fn take(&mut self, direction: Direction, place: NextOffset, len: u32) -> u32 {
         let way = &mut self.ways[direction as usize];
         let mut len = len;
         if place.mapped {

@@ -19,7 +19,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::distribution::Skewed;
 use super::fio_numbers::FioNumbers;
-use super::offsets::{Offsets, Place};
+use super::offsets::{NextOffset, Offsets};
 use super::plan::ProcessSpec;
 use super::random::{self, Stream};
 use super::spec::{BlockSizes, Direction, FileService, JobSpec, Rw, Sequencer};
@@ -343,19 +343,19 @@ impl Pattern {
     }
 
     #[inline(always)]
-    fn place(&mut self, at: usize, direction: Direction) -> Option<Place> {
+    fn place(&mut self, at: usize, direction: Direction) -> Option<NextOffset> {
         if self.all_random { self.random_place(at, direction) } else { self.some_place(at, direction) }
     }
 
     #[inline(always)]
-    fn random_place(&mut self, at: usize, direction: Direction) -> Option<Place> {
+    fn random_place(&mut self, at: usize, direction: Direction) -> Option<NextOffset> {
         let again = self.time_based || self.file_chooser.is_some();
         self.files[at].random(direction, &mut self.rng_offset, self.fio_numbers.as_deref_mut(), again)
     }
 
     /// The same where some I/Os are not at random places.
     #[inline]
-    fn some_place(&mut self, at: usize, direction: Direction) -> Option<Place> {
+    fn some_place(&mut self, at: usize, direction: Direction) -> Option<NextOffset> {
         // fio starts a file again if it is the only one or if files are chosen by popularity;
         // otherwise each file is done once per pass.
         let again = self.time_based && self.files.len() == 1 || self.file_chooser.is_some();
@@ -371,7 +371,7 @@ impl Pattern {
     /// The place of an I/O of a random job that is not random itself (`rw=randread:N`,
     /// `percentage_random`); `None` if it is random, or if there is no I/O to follow.
     #[inline(never)]
-    fn place_of_a_follower(&mut self, at: usize, direction: Direction, again: bool) -> Option<Place> {
+    fn place_of_a_follower(&mut self, at: usize, direction: Direction, again: bool) -> Option<NextOffset> {
         let access = &self.job.access;
         self.offset_left -= 1;
         if self.offset_left > 0 && access.sequencer == Sequencer::Identical {

@@ -1,8 +1,8 @@
 //! The arm: choice of the next command, and its duration.
 
 use super::cache::Span;
-use super::geometry::Place;
-use super::queue::{Head, Queued, Slot, bound_of};
+use super::geometry::Location;
+use super::queue::{Head, QueueIndex, Queued, bound_of};
 use super::{AheadTo, Command, Hdd, Op, Policy, SLACK_NS, Sending, Served, Stream, Work};
 
 /// The most sectors that one step of destaging writes before the arm chooses again.
@@ -85,7 +85,7 @@ impl Hdd {
 
     /// Time to bring the head from `from` to `to` and let it settle.
     #[inline]
-    pub(super) fn move_ns(&self, from: &Place, to: &Place, write: bool) -> u64 {
+    pub(super) fn move_ns(&self, from: &Location, to: &Location, write: bool) -> u64 {
         let moved = match from.cylinder.abs_diff(to.cylinder) {
             0 if from.head == to.head => return 0,
             0 => self.config.head_switch_ns,
@@ -187,12 +187,12 @@ impl Hdd {
         // Its positioning time plus its handicap, minus all head starts.
         let handicap = self.queue.commands[index].handicap;
         let reached = sptf.then(|| now + (cost + self.head_start(now) - handicap) as u64);
-        self.serve(now, Slot::Free(index), reached);
+        self.serve(now, QueueIndex::Free(index), reached);
     }
 
     /// The unplanned command to serve next when the arm is at `head`, before sector `lba`, at `now`; with
     /// SPTF also the time to reach it, minus its head start.
-    fn next_command(&mut self, head: &Place, lba: u64, now: u64) -> (i64, usize) {
+    fn next_command(&mut self, head: &Location, lba: u64, now: u64) -> (i64, usize) {
         let some = self.queue.some(self.config.look_ahead);
         let commands = &self.queue.commands;
         match (self.config.policy, some) {
@@ -222,7 +222,7 @@ impl Hdd {
     /// computation.
     pub(super) fn soonest_reached(
         &mut self,
-        from: &Place,
+        from: &Location,
         now: u64,
         some: impl Iterator<Item = usize> + Clone,
     ) -> (i64, usize) {
@@ -250,12 +250,12 @@ impl Hdd {
     }
 
     /// The cost of a queued command, without head starts.
-    fn cost(&self, from: &Place, now: u64, stands: u64, index: usize) -> i64 {
+    fn cost(&self, from: &Location, now: u64, stands: u64, index: usize) -> i64 {
         self.positioning_ns(from, now, stands, index) as i64 + self.queue.commands[index].handicap
     }
 
     /// Time to move the head from a place to the start of a queued command's first sector.
-    fn positioning_ns(&self, from: &Place, now: u64, stands: u64, index: usize) -> u64 {
+    fn positioning_ns(&self, from: &Location, now: u64, stands: u64, index: usize) -> u64 {
         let queued = &self.queue.commands[index];
         let moved = self.move_ns(from, &queued.place, queued.write);
         let understood = queued.ready.saturating_sub(now).min(DELAY_MAX_NS);
@@ -264,7 +264,7 @@ impl Hdd {
 
     /// Moves the head to the command's first sector and serves the command. `reached`: the time of arrival,
     /// if known.
-    pub(super) fn serve(&mut self, now: u64, slot: Slot, reached: Option<u64>) {
+    pub(super) fn serve(&mut self, now: u64, slot: QueueIndex, reached: Option<u64>) {
         let queued = self.queue.take(slot);
         self.begins.note(queued.tag, now);
         self.stream = None;
@@ -311,7 +311,7 @@ impl Hdd {
     }
 
     /// Serves a read that the head reaches by reading ahead.
-    pub(super) fn serve_stream(&mut self, now: u64, stream: Stream, slot: Slot) {
+    pub(super) fn serve_stream(&mut self, now: u64, stream: Stream, slot: QueueIndex) {
         let queued = self.queue.take(slot);
         self.begins.note(queued.tag, now);
         let mut end = now;
@@ -339,7 +339,7 @@ impl Hdd {
         arrives: u64,
         mut start: u64,
         span: Span,
-        place: Place,
+        place: Location,
         write: bool,
     ) -> u64 {
         let physical = self.config.physical_sectors;

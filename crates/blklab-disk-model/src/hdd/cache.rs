@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::geometry::Place;
+use super::geometry::Location;
 
 /// A range of sectors, end excluded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,7 +151,7 @@ pub(super) struct Dirty {
     pub span: Span,
     /// Number of the oldest write in it: a flush waits for earlier writes.
     pub order: u64,
-    pub place: Place,
+    pub place: Location,
 }
 
 /// A write that waits for room.
@@ -232,7 +232,7 @@ impl WriteCache {
 
     /// The data of a write with reserved room have arrived. They join the extent that they continue, unless a
     /// flush waits for it (`flush_order`), because that flush might never end.
-    pub fn insert(&mut self, span: Span, order: u64, flush_order: u64, locate: impl Fn(u64) -> Place) {
+    pub fn insert(&mut self, span: Span, order: u64, flush_order: u64, locate: impl Fn(u64) -> Location) {
         self.promised_sectors -= span.len();
         self.promised_extents -= 1;
         if self.extents.iter().any(|e| e.span.covers(span)) {
@@ -252,7 +252,7 @@ impl WriteCache {
     }
 
     /// Drops data in `span` that were written before `order`: newer data replace them.
-    pub fn remove(&mut self, span: Span, order: u64, locate: impl Fn(u64) -> Place) {
+    pub fn remove(&mut self, span: Span, order: u64, locate: impl Fn(u64) -> Location) {
         let mut index = 0;
         while index < self.extents.len() {
             let old = self.extents[index];
@@ -275,7 +275,7 @@ impl WriteCache {
     }
 
     /// Takes up to `sectors` from the front of an extent to write them now.
-    pub fn take(&mut self, index: usize, sectors: u64, locate: impl Fn(u64) -> Place) -> Dirty {
+    pub fn take(&mut self, index: usize, sectors: u64, locate: impl Fn(u64) -> Location) -> Dirty {
         let mut taken = self.extents[index];
         if taken.span.len() > sectors {
             taken.span.end = taken.span.start + sectors;

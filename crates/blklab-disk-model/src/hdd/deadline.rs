@@ -8,13 +8,13 @@
 //! writes that wait for room in the cache have the same deadline.
 
 use super::Hdd;
-use super::queue::Slot;
+use super::queue::QueueIndex;
 
 /// The next work in order of arrival.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
     /// Serving this command of the queue.
-    Command(Slot),
+    Command(QueueIndex),
     /// Writing data from before this number to the medium, for a flush or for room.
     WriteBack(u64),
 }
@@ -64,7 +64,7 @@ impl Hdd {
     }
 
     /// Serves a command in its turn, from the stream if the head reaches it by reading ahead.
-    fn serve_command(&mut self, now: u64, slot: Slot) {
+    fn serve_command(&mut self, now: u64, slot: QueueIndex) {
         let queued = self.queue.get(slot);
         match self.stream.filter(|stream| !queued.write && self.reaches(stream, queued.span)) {
             Some(stream) => self.serve_stream(now, stream, slot),

@@ -40,7 +40,7 @@ pub(super) struct Geometry {
 
 /// A sector's place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub cylinder: u32,
     pub head: u32,
     /// The time after the index mark at which its start passes the head.
@@ -54,7 +54,7 @@ pub(super) struct Place {
     pub sector_fx: u64,
 }
 
-impl Place {
+impl Location {
     /// Sector `sector` of a track with its first sector at `track_angle_ns`; from it on, `run` sectors follow
     /// each other.
     pub fn on_track(
@@ -65,11 +65,11 @@ impl Place {
         run: u32,
         sector_fx: u64,
         turn_ns: u64,
-    ) -> Place {
+    ) -> Location {
         let angle = track_angle_ns + ((u64::from(sector) * sector_fx) >> 32);
         let over = if angle >= turn_ns { turn_ns } else { 0 };
         let (angle_ns, track_angle_ns) = ((angle - over) as u32, track_angle_ns as u32);
-        Place { cylinder, head, angle_ns, track_angle_ns, sector, left_on_track: run, sector_fx }
+        Location { cylinder, head, angle_ns, track_angle_ns, sector, left_on_track: run, sector_fx }
     }
 }
 
@@ -181,7 +181,7 @@ impl Geometry {
 
     /// The place of sector `lba`.
     #[inline]
-    pub fn locate(&self, lba: u64) -> Place {
+    pub fn locate(&self, lba: u64) -> Location {
         if let Some(layout) = &self.layout {
             return layout.locate(lba);
         }
@@ -196,7 +196,7 @@ impl Geometry {
         };
         let (cylinder, head, head_changes, cylinder_changes) = self.track(zone, track);
         let skew = head_changes * zone.head_skew_ns + cylinder_changes * zone.cylinder_skew_ns;
-        let track = Place {
+        let track = Location {
             cylinder: zone.first_cylinder + cylinder,
             head,
             angle_ns: 0,
@@ -210,12 +210,12 @@ impl Geometry {
 
     /// The place `sectors` after `from` on the same track.
     #[inline]
-    pub fn along_track(&self, from: Place, sectors: u32) -> Place {
+    pub fn along_track(&self, from: Location, sectors: u32) -> Location {
         let sector = from.sector + sectors;
         let angle = u64::from(from.track_angle_ns) + ((u64::from(sector) * from.sector_fx) >> 32);
         let over = if angle >= self.turn_ns { self.turn_ns } else { 0 };
         let left_on_track = from.left_on_track - sectors;
-        Place { angle_ns: (angle - over) as u32, sector, left_on_track, ..from }
+        Location { angle_ns: (angle - over) as u32, sector, left_on_track, ..from }
     }
 }
 

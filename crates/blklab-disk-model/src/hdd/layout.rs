@@ -6,7 +6,7 @@
 
 use super::super::keys::Values;
 use super::super::model::{Conflict, conflict};
-use super::geometry::Place;
+use super::geometry::Location;
 
 /// Addresses from `logical` on are at places from `physical` on, both counted from the zone's start.
 #[derive(Clone, Copy, Debug)]
@@ -164,7 +164,7 @@ impl Layout {
         self.zones.iter().map(|zone| zone.sector_fx).min().unwrap_or(0)
     }
 
-    pub fn locate(&self, lba: u64) -> Place {
+    pub fn locate(&self, lba: u64) -> Location {
         let zone = &self.zones[self.zones.partition_point(|zone| zone.first_lba <= lba) - 1];
         let logical = lba - zone.first_lba + zone.reserved;
         let next = zone.pieces.partition_point(|piece| piece.logical <= logical);
@@ -179,7 +179,7 @@ impl Layout {
         let on_piece = zone.pieces.get(next).map_or(u64::MAX, |next| next.logical - logical);
         let run = on_piece.min(zone.sectors_per_track - sector);
         let first = (zone.first_cylinder as u64 + cylinder) as u32;
-        Place::on_track(
+        Location::on_track(
             first,
             head as u32,
             track_angle,

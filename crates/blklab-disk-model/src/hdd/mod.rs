@@ -41,7 +41,7 @@ use slab::Slab;
 
 pub use self::bound::LongestWait;
 use self::cache::{ReadCache, Span, Waiting, WriteCache};
-use self::geometry::{Geometry, Place};
+use self::geometry::{Geometry, Location};
 use self::link::Sending;
 use self::queue::{Queue, Queued};
 use self::seek::SeekCurve;
@@ -264,7 +264,7 @@ pub struct Hdd {
     /// Revolutions during the longest seek.
     turns_max: u32,
     /// The head's place: the sector just after the last one served.
-    head: Place,
+    head: Location,
     /// The address at the head.
     head_lba: u64,
     queue: Queue,

@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 use super::super::Tag;
 use super::SLACK_NS;
 use super::cache::Span;
-use super::geometry::Place;
+use super::geometry::Location;
 use super::seek::Floor;
 
 /// A command that waits for the arm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queued {
     pub span: Span,
-    pub place: Place,
+    pub place: Location,
     /// The time at which the controller has understood it.
     pub ready: u64,
     /// The time of its submission.
@@ -50,7 +50,7 @@ pub(super) struct Head {
 
 /// The place of a command in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(super) enum QueueIndex {
     Planned(usize),
     Free(usize),
 }
@@ -115,14 +115,14 @@ impl Queue {
     }
 
     /// The next command of the plan.
-    pub fn next_planned(&self) -> Option<Slot> {
-        (!self.plan.is_empty()).then_some(Slot::Planned(0))
+    pub fn next_planned(&self) -> Option<QueueIndex> {
+        (!self.plan.is_empty()).then_some(QueueIndex::Planned(0))
     }
 
-    pub fn get(&self, slot: Slot) -> &Queued {
+    pub fn get(&self, slot: QueueIndex) -> &Queued {
         match slot {
-            Slot::Planned(index) => &self.plan[index],
-            Slot::Free(index) => &self.commands[index],
+            QueueIndex::Planned(index) => &self.plan[index],
+            QueueIndex::Free(index) => &self.commands[index],
         }
     }
 
@@ -148,11 +148,11 @@ impl Queue {
     }
 
     /// Removes a command.
-    pub fn take(&mut self, slot: Slot) -> Queued {
+    pub fn take(&mut self, slot: QueueIndex) -> Queued {
         match slot {
-            Slot::Planned(0) => self.plan.pop_front().expect("a slot of a command in the plan"),
-            Slot::Planned(index) => self.plan.remove(index).expect("a slot of a command in the plan"),
-            Slot::Free(index) => self.take_free(index),
+            QueueIndex::Planned(0) => self.plan.pop_front().expect("a slot of a command in the plan"),
+            QueueIndex::Planned(index) => self.plan.remove(index).expect("a slot of a command in the plan"),
+            QueueIndex::Free(index) => self.take_free(index),
         }
     }
 
@@ -165,13 +165,13 @@ impl Queue {
     }
 
     /// The oldest command, if it arrived by `by` and the controller has understood it by `now`.
-    pub fn oldest(&mut self, by: u64, now: u64) -> Option<Slot> {
+    pub fn oldest(&mut self, by: u64, now: u64) -> Option<QueueIndex> {
         // A command is rarely so old: the search runs only when one may be.
         if self.is_empty() || self.since > by {
             return None;
         }
-        let planned = self.plan.iter().enumerate().map(|(n, queued)| (queued.order, Slot::Planned(n)));
-        let free = self.commands.iter().enumerate().map(|(n, queued)| (queued.order, Slot::Free(n)));
+        let planned = self.plan.iter().enumerate().map(|(n, queued)| (queued.order, QueueIndex::Planned(n)));
+        let free = self.commands.iter().enumerate().map(|(n, queued)| (queued.order, QueueIndex::Free(n)));
         let (_, slot) = planned.chain(free).min_by_key(|(order, _)| *order)?;
         let (arrived, ready) = (self.get(slot).arrived, self.get(slot).ready);
         self.since = arrived;
@@ -216,13 +216,13 @@ impl Queue {
     }
 
     /// The read, ready at `now`, that begins first within `width` sectors from `start` on.
-    pub fn first_read_within(&self, start: u64, width: u64, now: u64) -> Option<Slot> {
+    pub fn first_read_within(&self, start: u64, width: u64, now: u64) -> Option<QueueIndex> {
         let free = self.first_free_read_within(start, width, now);
         let within = |queued: &Queued| queued.span.start.wrapping_sub(start);
         let fits = |queued: &Queued| within(queued) <= width && !queued.write && queued.ready <= now;
         let planned = self.plan.iter().enumerate().filter(|(_, queued)| fits(queued));
-        let planned = planned.map(|(index, queued)| (within(queued), Slot::Planned(index)));
-        let free = free.map(|index| (within(&self.commands[index]), Slot::Free(index)));
+        let planned = planned.map(|(index, queued)| (within(queued), QueueIndex::Planned(index)));
+        let free = free.map(|index| (within(&self.commands[index]), QueueIndex::Free(index)));
         planned.chain(free).min_by_key(|(within, _)| *within).map(|(_, slot)| slot)
     }
 
@@ -262,7 +262,7 @@ mod tests {
             for (order, (sector, ready, write)) in commands.into_iter().enumerate() {
                 queue.push(Queued {
                     span: Span::new(sector, 8),
-                    place: Place::default(),
+                    place: Location::default(),
                     ready,
                     arrived: 0,
                     handicap: 0,

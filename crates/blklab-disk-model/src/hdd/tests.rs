@@ -17,8 +17,9 @@ fn one_random_reader_waits_for_seek_half_a_turn_transfer_and_overhead() {
     // Addresses are denser outside, so the mean seek is a little shorter than over cylinders.
     let geometry = &model.hdd().geometry;
     let places: Vec<_> = (0..1_000).map(|i| geometry.locate(i * 1_000)).collect();
-    let seek =
-        |a: &super::Place, b: &super::Place| model.hdd().seek.ns(a.cylinder.abs_diff(b.cylinder)) as f64;
+    let seek = |a: &super::Location, b: &super::Location| {
+        model.hdd().seek.ns(a.cylinder.abs_diff(b.cylinder)) as f64
+    };
     let pairs = places.iter().flat_map(|a| places.iter().map(move |b| (a, b)));
     let seek_us = pairs.map(|(a, b)| seek(a, b)).sum::<f64>() / 1e6 / 1e3;
     let transfer_us = 8.0 * 8_333.0 / 400.0 + 512.0 / 300.0;

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use blklab_core::formats::fio::jobfile::{self, Bare};
 use blklab_core::formats::fio::output;
-use blklab_core::formats::fio::writer::{self, Place};
+use blklab_core::formats::fio::writer::{self, FioPath};
 use blklab_core::formats::tracefs::Owners;
 use blklab_core::recorder::{TraceRecorder, Window};
 use blklab_core::result::{DiskCounters, RunResult};
@@ -70,7 +70,7 @@ pub struct Job {
     seed: u64,
     capacity: Sector,
     /// The places of the plan's files, for the native driver.
-    places: Vec<native::Place>,
+    places: Vec<native::Target>,
     window: Option<Window>,
     /// For the block layer's events.
     ready: Option<Ready>,
@@ -95,7 +95,7 @@ impl Job {
         match config.driver {
             Driver::Fio => {
                 let devices = partitions::make(device, &plan, capacity)?;
-                let places: Vec<_> = devices.into_iter().map(Place::whole).collect();
+                let places: Vec<_> = devices.into_iter().map(FioPath::whole).collect();
                 let text = writer::job_file(&plan, &places, None, config.seed)?;
                 let path = directory.join("fio.job");
                 fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -238,7 +238,7 @@ mod tests {
 
     use super::*;
     use crate::formats::fio::testing::plan;
-    use crate::formats::fio::writer::{self, Place};
+    use crate::formats::fio::writer::{self, FioPath};
 
     #[test]
     fn shares_are_taken_in_the_order_of_their_bounds() {
@@ -302,7 +302,7 @@ mod tests {
             "[a]\nrw=randrw\nbs=4k\nsize=256k\nnumjobs=2\nfsync=16\n[b]\nstonewall\nrw=write\nbs=64k\nsize=512k\n",
         );
         let files: Vec<_> = (0..plan.files.len())
-            .map(|n| Place::whole(folder.path().join(n.to_string()).display().to_string()))
+            .map(|n| FioPath::whole(folder.path().join(n.to_string()).display().to_string()))
             .collect();
         let text = writer::job_file(&plan, &files, None, 3).expect("every file is whole");
         std::fs::write(folder.path().join("fio.job"), text).expect("written");

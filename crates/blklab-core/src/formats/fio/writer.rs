@@ -13,17 +13,17 @@ use crate::workload::plan::{Plan, ProcessSpec};
 
 /// The place of one of the plan's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FioPath {
     /// The path that fio opens.
     pub path: String,
     /// The first byte of the file within the path, if other files share the path.
     pub piece_from: Option<u64>,
 }
 
-impl Place {
+impl FioPath {
     /// Everything at `path`.
-    pub fn whole(path: impl Into<String>) -> Place {
-        Place { path: path.into(), piece_from: None }
+    pub fn whole(path: impl Into<String>) -> FioPath {
+        FioPath { path: path.into(), piece_from: None }
     }
 }
 
@@ -64,7 +64,7 @@ const OFFSETS: &[&str] = &["offset", "offset_increment", "offset_align"];
 /// # Errors
 /// One line: a process has several files that are parts of one device, and fio supports one offset
 /// only.
-pub fn job_file(plan: &Plan, places: &[Place], within: Option<&str>, seed: u64) -> Result<String, String> {
+pub fn job_file(plan: &Plan, places: &[FioPath], within: Option<&str>, seed: u64) -> Result<String, String> {
     let mut text = String::new();
     for process in &plan.processes {
         let path = plan.cgroups[usize::from(process.cgroup.0)].path.as_str();
@@ -81,7 +81,7 @@ fn section(
     text: &mut String,
     process: &ProcessSpec,
     cgroup: &str,
-    places: &[Place],
+    places: &[FioPath],
     seed: u64,
 ) -> Result<(), String> {
     let job = &process.job;
@@ -153,7 +153,7 @@ fn check_lines(text: &str, job: &str) -> Result<(), String> {
 }
 
 /// Offset and size of the process's part of a device, in bytes; `None` if it has files of its own.
-fn piece(process: &ProcessSpec, places: &[Place]) -> Result<Option<(u64, u64)>, String> {
+fn piece(process: &ProcessSpec, places: &[FioPath]) -> Result<Option<(u64, u64)>, String> {
     let from = |file: u32| places[file as usize].piece_from;
     match process.regions.as_slice() {
         [region] => Ok(from(region.file).map(|from| (from + region.start, region.length))),
@@ -175,7 +175,7 @@ mod tests {
     fn written(job: &str) -> String {
         let plan = plan(job);
         let places: Vec<_> =
-            (1..=plan.files.len()).map(|n| Place::whole(format!("/dev/ublkb0p{n}"))).collect();
+            (1..=plan.files.len()).map(|n| FioPath::whole(format!("/dev/ublkb0p{n}"))).collect();
         job_file(&plan, &places, None, 7).expect("every file is whole")
     }
 
@@ -183,7 +183,7 @@ mod tests {
     fn on_device(job: &str, from: u64) -> Result<String, String> {
         let plan = plan(job);
         let layout = Layout::in_a_row(&plan.files, DeviceId(0), Sector(1 << 21));
-        let place = |file: &PlacedFile| Place {
+        let place = |file: &PlacedFile| FioPath {
             path: "/dev/sdx".to_owned(),
             piece_from: Some(from + file.start.to_bytes().0),
         };
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_colon_in_a_path_is_told_apart_from_the_next_file() {
         let plan = plan("[a]\nsize=1m\n");
-        let text = job_file(&plan, &[Place::whole("/mnt/a:b/0")], None, 7).expect("one file");
+        let text = job_file(&plan, &[FioPath::whole("/mnt/a:b/0")], None, 7).expect("one file");
         assert!(text.contains("filename=/mnt/a\\:b/0\n"), "{text}");
     }
 

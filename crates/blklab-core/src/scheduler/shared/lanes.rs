@@ -23,7 +23,7 @@ struct Lane {
 
 /// The lane of a waiting request, and its deadline.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct Waiting {
     expires: Nanos,
     /// The sector by which it was sorted in.
     sector: Sector,
@@ -34,7 +34,7 @@ struct Slot {
 #[derive(Debug)]
 pub(in crate::scheduler) struct Lanes<const N: usize> {
     lanes: [Lane; N],
-    slots: Vec<Slot>,
+    slots: Vec<Waiting>,
     links: Links,
     merges: MergeIndex,
     waiting: usize,
@@ -67,11 +67,11 @@ impl<const N: usize> Lanes<N> {
     #[inline]
     pub fn insert(&mut self, queue: &Queue<'_>, id: RequestId, lane: usize, expires: Nanos) {
         if id.index() >= self.slots.len() {
-            let vacant = Slot { expires: Nanos::NEVER, sector: Sector(0), lane: NOWHERE };
+            let vacant = Waiting { expires: Nanos::NEVER, sector: Sector(0), lane: NOWHERE };
             self.slots.resize(id.index() + 1, vacant);
         }
         let sector = queue.requests[id].sector;
-        self.slots[id.index()] = Slot { expires, sector, lane: lane as u8 };
+        self.slots[id.index()] = Waiting { expires, sector, lane: lane as u8 };
         let to = &mut self.lanes[lane];
         to.sorted.insert(sector, id);
         self.links.push_back(&mut to.fifo, id);
@@ -82,7 +82,7 @@ impl<const N: usize> Lanes<N> {
     /// Removes the waiting request.
     #[inline]
     pub fn remove(&mut self, id: RequestId) {
-        let Slot { sector, lane, .. } = self.slots[id.index()];
+        let Waiting { sector, lane, .. } = self.slots[id.index()];
         self.slots[id.index()].lane = NOWHERE;
         let from = &mut self.lanes[usize::from(lane)];
         from.sorted.remove(sector, id);
@@ -123,7 +123,7 @@ impl<const N: usize> Lanes<N> {
     /// The next higher request in the lane of the waiting request `id`.
     #[inline]
     pub fn above(&self, id: RequestId) -> Option<RequestId> {
-        let Slot { sector, lane, .. } = self.slots[id.index()];
+        let Waiting { sector, lane, .. } = self.slots[id.index()];
         self.lanes[usize::from(lane)].sorted.above(sector, id)
     }
 
@@ -158,7 +158,7 @@ impl<const N: usize> Lanes<N> {
 
     /// See [`Scheduler::neighbour`](crate::scheduler::Scheduler::neighbour).
     pub fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
-        let Slot { sector, lane, .. } = self.slots[id.index()];
+        let Waiting { sector, lane, .. } = self.slots[id.index()];
         let sorted = &self.lanes[usize::from(lane)].sorted;
         let other = if after { sorted.above(sector, id) } else { sorted.below(sector, id) }?;
         self.merges.joins(queue, id, other, after).then_some(other)

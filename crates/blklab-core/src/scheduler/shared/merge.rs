@@ -23,7 +23,7 @@ const LIST_TRIES: usize = 8;
 
 /// A request's entry in the index.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct MergeEntry {
     /// The sector after the request: its key while hashed.
     end: Sector,
     previous: u32,
@@ -33,7 +33,8 @@ struct Slot {
     full: bool,
 }
 
-const VACANT: Slot = Slot { end: Sector(0), previous: NIL, next: NIL, hashed: false, full: false };
+const VACANT: MergeEntry =
+    MergeEntry { end: Sector(0), previous: NIL, next: NIL, hashed: false, full: false };
 
 /// Waiting requests by their end sector, and the one-request cache.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ pub(in crate::scheduler) struct MergeIndex {
     /// First request of each chain; the number of chains is a power of two.
     chains: Vec<u32>,
     shift: u32,
-    slots: Vec<Slot>,
+    slots: Vec<MergeEntry>,
     last: Option<RequestId>,
 }
 
@@ -73,12 +74,12 @@ impl MergeIndex {
         }
         self.chains[chain] = id.0;
         let slot = &mut self.slots[id.index()];
-        *slot = Slot { end, previous: NIL, next, hashed: true, full: slot.full };
+        *slot = MergeEntry { end, previous: NIL, next, hashed: true, full: slot.full };
     }
 
     #[inline]
     fn unlink(&mut self, id: RequestId) {
-        let Slot { end, previous, next, hashed, .. } = self.slots[id.index()];
+        let MergeEntry { end, previous, next, hashed, .. } = self.slots[id.index()];
         if !hashed {
             return;
         }

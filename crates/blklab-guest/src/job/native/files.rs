@@ -11,7 +11,7 @@ use rustix::fs::{Advice, OFlags, fadvise};
 
 /// The place of a file of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Target {
     /// A partition, or the whole disk.
     pub path: PathBuf,
     /// The first byte of the file on it.
@@ -28,14 +28,14 @@ pub struct Files {
 
 impl Files {
     /// The files of `spec`; `places` has all files of the plan.
-    pub fn open(spec: &ProcessSpec, places: &[Place]) -> io::Result<Files> {
+    pub fn open(spec: &ProcessSpec, places: &[Target]) -> io::Result<Files> {
         let job = &spec.job;
         if job.drop_caches {
             fs::write("/proc/sys/vm/drop_caches", "3\n")?;
         }
         let mut files = Files { open: Vec::new(), places: vec![None; places.len()] };
         for region in &spec.regions {
-            let Place { path, start } = &places[region.file as usize];
+            let Target { path, start } = &places[region.file as usize];
             let index = match files.open.iter().position(|(open, _)| open == path) {
                 Some(index) => index,
                 None => {

@@ -33,7 +33,7 @@ use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{Plan, ProcessSpec};
 use blklab_disk::service::clock;
 
-pub use files::Place;
+pub use files::Target;
 use process::Process;
 
 use super::{cgroups, partitions};
@@ -42,7 +42,7 @@ use super::{cgroups, partitions};
 struct Run<'a> {
     plan: &'a Plan,
     /// The place of each file.
-    places: &'a [Place],
+    places: &'a [Target],
     seed: u64,
     /// The run's time zero, on the clock.
     epoch: Nanos,
@@ -101,13 +101,13 @@ pub fn check(plan: &Plan) -> Result<(), String> {
 ///
 /// # Errors
 /// One line: the partitions cannot be created.
-pub fn places(plan: &Plan, device: &Path, capacity: Sector) -> Result<Vec<Place>, String> {
+pub fn places(plan: &Plan, device: &Path, capacity: Sector) -> Result<Vec<Target>, String> {
     let buffered = plan.processes.iter().any(|spec| !spec.job.queueing.direct);
     if buffered {
         let paths = partitions::make(device, plan, capacity)?;
-        return Ok(paths.into_iter().map(|path| Place { path: path.into(), start: 0 }).collect());
+        return Ok(paths.into_iter().map(|path| Target { path: path.into(), start: 0 }).collect());
     }
-    let place = |file: &PlacedFile| Place { path: device.to_owned(), start: file.start.to_bytes().0 };
+    let place = |file: &PlacedFile| Target { path: device.to_owned(), start: file.start.to_bytes().0 };
     Ok(Layout::in_a_row(&plan.files, DeviceId(0), capacity).files().iter().map(place).collect())
 }
 
@@ -115,7 +115,7 @@ pub fn places(plan: &Plan, device: &Path, capacity: Sector) -> Result<Vec<Place>
 ///
 /// # Errors
 /// One line: I/O that failed.
-pub fn run(plan: &Plan, seed: u64, places: &[Place], epoch: Nanos) -> Result<RunResult, String> {
+pub fn run(plan: &Plan, seed: u64, places: &[Target], epoch: Nanos) -> Result<RunResult, String> {
     let count = plan.processes.len();
     let run = Run {
         places,

@@ -33,7 +33,7 @@ enum Stage {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct Tracked {
     stage: Stage,
     sync: bool,
     sectors: u32,
@@ -130,7 +130,7 @@ impl Backlog {
 /// All requests, by number, and the order of those that wait.
 #[derive(Debug)]
 pub(in crate::scheduler::bfq) struct Requests {
-    slots: Vec<Slot>,
+    slots: Vec<Tracked>,
     links: Links,
     back_seek: BackSeek,
 }
@@ -149,7 +149,7 @@ impl Requests {
     /// The request now belongs to a queue.
     #[inline]
     pub fn assign(&mut self, id: RequestId, request: &Request, task: TaskIndex, queue: QueueId) {
-        let slot = Slot {
+        let slot = Tracked {
             stage: Stage::Assigned,
             sync: request.sync,
             sectors: request.sectors,
@@ -159,7 +159,7 @@ impl Requests {
             fifo_time: 0,
         };
         if id.index() >= self.slots.len() {
-            self.slots.resize(id.index() + 1, Slot { stage: Stage::Gone, ..slot });
+            self.slots.resize(id.index() + 1, Tracked { stage: Stage::Gone, ..slot });
         }
         self.slots[id.index()] = slot;
     }

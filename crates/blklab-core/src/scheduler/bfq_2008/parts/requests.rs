@@ -42,7 +42,7 @@ pub(in crate::scheduler::bfq_2008) struct Origin {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct Tracked {
     state: State,
     origin: Origin,
     /// The sector by which it was sorted in.
@@ -117,7 +117,7 @@ impl Backlog {
 /// All requests, by number, and the order of those that wait.
 #[derive(Debug)]
 pub(in crate::scheduler::bfq_2008) struct Requests {
-    slots: Vec<Slot>,
+    slots: Vec<Tracked>,
     links: Links,
     back_seek: BackSeek,
 }
@@ -141,9 +141,9 @@ impl Requests {
 
     /// The request gets its queue.
     pub fn attach(&mut self, id: RequestId, origin: Origin) {
-        let slot = Slot { state: State::Attached, origin, sector: Sector(0) };
+        let slot = Tracked { state: State::Attached, origin, sector: Sector(0) };
         if id.index() >= self.slots.len() {
-            self.slots.resize(id.index() + 1, Slot { state: State::Absent, ..slot });
+            self.slots.resize(id.index() + 1, Tracked { state: State::Absent, ..slot });
         }
         self.slots[id.index()] = slot;
     }

@@ -43,7 +43,7 @@ pub(in crate::scheduler::cfq) struct Origin {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct Tracked {
     state: State,
     origin: Origin,
     /// The sector by which it was sorted in.
@@ -51,8 +51,8 @@ struct Slot {
     expires: Instant,
 }
 
-impl Slot {
-    const VACANT: Slot = Slot {
+impl Tracked {
+    const VACANT: Tracked = Tracked {
         state: State::Absent,
         origin: Origin { queue: 0, context: 0, sync: false, is_last: false },
         sector: Sector(0),
@@ -115,7 +115,7 @@ impl Backlog {
 /// All requests, by number, and the order of those that wait.
 #[derive(Debug)]
 pub(in crate::scheduler::cfq) struct Requests {
-    slots: Vec<Slot>,
+    slots: Vec<Tracked>,
     links: Links,
     back_seek: BackSeek,
 }
@@ -134,9 +134,9 @@ impl Requests {
     /// The request gets its queue.
     pub fn attach(&mut self, id: RequestId, origin: Origin) {
         if id.index() >= self.slots.len() {
-            self.slots.resize(id.index() + 1, Slot::VACANT);
+            self.slots.resize(id.index() + 1, Tracked::VACANT);
         }
-        self.slots[id.index()] = Slot { state: State::Attached, origin, ..Slot::VACANT };
+        self.slots[id.index()] = Tracked { state: State::Attached, origin, ..Tracked::VACANT };
     }
 
     #[inline]
@@ -225,7 +225,7 @@ impl Requests {
     /// `gone` is merged into `kept`, which takes its place in the FIFO if that is earlier. True if
     /// `gone` waited.
     pub fn merge(&mut self, backlog: &mut Backlog, kept: RequestId, gone: RequestId) -> bool {
-        let Slot { state, expires, .. } = self.slots[gone.index()];
+        let Tracked { state, expires, .. } = self.slots[gone.index()];
         self.slots[gone.index()].state = State::Absent;
         if state != State::Waiting {
             return false;

@@ -88,7 +88,7 @@ impl Group {
 
 /// Where a queue is.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct TreeIndex {
     group: usize,
     tree: usize,
 }
@@ -99,7 +99,7 @@ pub(in crate::scheduler::cfq) struct ServiceTrees {
     members: Members<Instant>,
     groups: Vec<Group>,
     /// By queue.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<TreeIndex>>,
 }
 
 impl ServiceTrees {
@@ -157,7 +157,7 @@ impl ServiceTrees {
         let to = &mut group_trees.trees[tree];
         to.count += 1;
         self.members.insert(&mut to.set, key, q as u32);
-        self.places[q] = Some(Place { group, tree });
+        self.places[q] = Some(TreeIndex { group, tree });
         was.is_none()
     }
 
@@ -168,7 +168,7 @@ impl ServiceTrees {
         }
     }
 
-    fn take_out(&mut self, q: QueueId, Place { group, tree }: Place) {
+    fn take_out(&mut self, q: QueueId, TreeIndex { group, tree }: TreeIndex) {
         let group = &mut self.groups[group];
         group.busy -= 1;
         let from = &mut group.trees[tree];
@@ -238,7 +238,7 @@ impl ServiceTrees {
 
     #[inline]
     fn tree(&self, q: QueueId) -> Option<&Tree> {
-        self.places[q].map(|Place { group, tree }| &self.groups[group].trees[tree])
+        self.places[q].map(|TreeIndex { group, tree }| &self.groups[group].trees[tree])
     }
 
     /// The queue is the only one of its tree, and the think time of the tree is not longer than
@@ -254,7 +254,7 @@ impl ServiceTrees {
 
     /// A request of a busy queue comes.
     pub fn request(&mut self, q: QueueId, now: Instant, idle: u64) {
-        let Place { group, tree } = self.places[q].expect("a queue with a request is in a service tree");
+        let TreeIndex { group, tree } = self.places[q].expect("a queue with a request is in a service tree");
         self.groups[group].trees[tree].think.sample(now, idle);
     }
 

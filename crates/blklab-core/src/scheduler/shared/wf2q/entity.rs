@@ -22,7 +22,7 @@ pub(super) fn delta(sectors: u64, weight: u64) -> u64 {
 
 /// The tree that an entity is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Membership {
     /// No tree: never active, forgotten, or in service.
     Nowhere,
     /// It has requests and waits for its turn.
@@ -38,7 +38,7 @@ pub(super) struct Entity {
     pub group: u32,
     /// The group that it represents; [`NIL`] for a queue.
     pub own: u32,
-    pub place: Place,
+    pub place: Membership,
     /// In a tree or in service: its weight counts in the sum (`on_st_or_in_serv`).
     pub counts: bool,
     /// Sectors served in this turn.
@@ -73,7 +73,7 @@ impl Entity {
         Entity {
             group,
             own,
-            place: Place::Nowhere,
+            place: Membership::Nowhere,
             counts: false,
             service: 0,
             budget: 0,

@@ -1,7 +1,7 @@
 //! Insertion into the trees and removal: timestamps, changes of weights, forgotten entities.
 
 use super::Wf2q;
-use super::entity::{GROUP_CLASS, Place, ServiceTree, delta};
+use super::entity::{GROUP_CLASS, Membership, ServiceTree, delta};
 use super::tree::{NIL, later};
 
 /// Weights that a cgroup may have (`BFQ_MIN_WEIGHT`, `BFQ_MAX_WEIGHT`).
@@ -45,7 +45,7 @@ impl Wf2q {
         let group = &mut self.groups[self.entities[id as usize].group as usize];
         self.nodes.insert(&mut group.trees[class].active, id);
         group.active += 1;
-        self.entities[id as usize].place = Place::Active;
+        self.entities[id as usize].place = Membership::Active;
         if self.entities[id as usize].is_leaf() {
             self.list_insert(id);
         }
@@ -56,7 +56,7 @@ impl Wf2q {
         let group = &mut self.groups[self.entities[id as usize].group as usize];
         self.nodes.remove(&mut group.trees[class].active, id);
         group.active -= 1;
-        self.entities[id as usize].place = Place::Nowhere;
+        self.entities[id as usize].place = Membership::Nowhere;
         if self.entities[id as usize].is_leaf() {
             self.list_remove(id);
         }
@@ -73,7 +73,7 @@ impl Wf2q {
             tree.last_idle = id;
         }
         self.nodes.insert(&mut tree.idle, id);
-        self.entities[id as usize].place = Place::Idle;
+        self.entities[id as usize].place = Membership::Idle;
     }
 
     pub(super) fn idle_extract(&mut self, id: u32) {
@@ -86,7 +86,7 @@ impl Wf2q {
             tree.last_idle = self.nodes.previous(id);
         }
         self.nodes.remove(&mut tree.idle, id);
-        self.entities[id as usize].place = Place::Nowhere;
+        self.entities[id as usize].place = Membership::Nowhere;
     }
 
     /// Removes the weight of an entity in no tree from its tree's sum.
@@ -178,7 +178,7 @@ impl Wf2q {
         let finish = self.nodes[id].finish;
         let backshifted = non_blocking_wait && later(vtime, finish);
         let earliest = if backshifted { finish } else { vtime };
-        if self.entities[id as usize].place == Place::Idle {
+        if self.entities[id as usize].place == Membership::Idle {
             self.idle_extract(id);
             self.nodes[id].start = if later(earliest, finish) { earliest } else { finish };
         } else {
@@ -197,7 +197,7 @@ impl Wf2q {
             self.set_finish(id, self.entities[id as usize].service);
             let node = &mut self.nodes[id];
             node.start = node.finish;
-            if self.entities[id as usize].place != Place::Nowhere {
+            if self.entities[id as usize].place != Membership::Nowhere {
                 self.active_extract(id);
             }
         } else {
@@ -207,7 +207,7 @@ impl Wf2q {
     }
 
     pub(super) fn activate_or_requeue(&mut self, id: u32, non_blocking_wait: bool) {
-        if self.is_in_service(id) || self.entities[id as usize].place == Place::Active {
+        if self.is_in_service(id) || self.entities[id as usize].place == Membership::Active {
             self.requeue_entity(id);
         } else {
             self.activate_entity(id, non_blocking_wait);
@@ -229,8 +229,8 @@ impl Wf2q {
             entity.service = 0;
         }
         match entity.place {
-            Place::Active => self.active_extract(id),
-            Place::Idle if !in_service => self.idle_extract(id),
+            Membership::Active => self.active_extract(id),
+            Membership::Idle if !in_service => self.idle_extract(id),
             _ => {}
         }
         let vtime = self.tree_of(id).vtime;
