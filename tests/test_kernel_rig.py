@@ -499,10 +499,27 @@ def read_by_blkparse(name: str, form: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if not line.startswith("Input file")]
 
 
-def test_a_file_system_keeps_what_is_written_in_the_disks_file(place: Path, kernel: str) -> None:
-    (place / "words").write_text("seen from inside\n")
+@pytest.fixture
+def mkfs() -> None:
+    """Needs the program that makes ext4."""
     if not any(Path(directory, "mkfs.ext4").exists() for directory in ("/sbin", "/usr/sbin")):
         pytest.skip("mkfs.ext4 is not installed")
+
+
+@pytest.mark.usefixtures("mkfs")
+def test_a_file_system_at_rest_leaves_the_disk_alone(place: Path, kernel: str) -> None:
+    counts = "cut -c-80 /sys/block/$(basename {disk})/stat"
+    found = run(kernel, "--mkfs=ext4", "--", "sh", "-c", f"{counts}; sleep 90; {counts}")
+    assert found.returncode == 0, found.stderr
+    before, after = (list(map(int, line.split()[:5])) for line in found.stdout.splitlines())
+    reads, writes = after[0] - before[0], after[4] - before[4]
+    # The journal's block of a commit at most.
+    assert (reads, writes <= 2) == (0, True), found.stdout
+
+
+@pytest.mark.usefixtures("mkfs")
+def test_a_file_system_keeps_what_is_written_in_the_disks_file(place: Path, kernel: str) -> None:
+    (place / "words").write_text("seen from inside\n")
     made = run(kernel, "--mkfs=ext4", "--data=disk.img", "--",
                "sh", "-c", f"cp {place}/words . && sync && pwd")  # fmt: skip
     assert (made.returncode, made.stdout) == (0, "/mnt\n"), made.stderr
