@@ -213,7 +213,7 @@ def test_many_processes_are_read_back_in_no_time() -> None:
 def test_a_closed_stream_is_no_traceback(tmp_path: Path, closed: str) -> None:
     job = tmp_path / "job.fio"
     job.write_text("[job]\nsize=64k\n")
-    command = f"exec {BLKLAB} fio {job} --disk=su800-128gb {closed}"
+    command = f"exec {BLKLAB} fio {job} --disk=optane-900p {closed}"
     done = subprocess.run(
         ["sh", "-c", command], check=False, capture_output=True, text=True, timeout=60
     )

@@ -28,7 +28,7 @@ def test_fewer_would_have_no_interval(percent: float, level: float) -> None:
 
 @pytest.mark.parametrize("wrong", [0.0, 100.0, -1.0])
 def test_the_least_and_the_largest_are_no_percentiles(wrong: float) -> None:
-    with pytest.raises(ValueError, match="no percentile"):
+    with pytest.raises(ValueError, match="not a percentile"):
         needed(wrong)
 
 

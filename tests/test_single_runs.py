@@ -22,7 +22,7 @@ from blklab.store.opening import open_store
 from tests.test_cli import failing, run
 
 JOB = "[a]\nrw=randrw\nsize=4M\nio_size=256k\n"
-FIO = ("fio", "tiny.fio", "--disk", "su800-128gb")
+FIO = ("fio", "tiny.fio", "--disk", "optane-900p")
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def test_a_single_run_is_listed_shown_exported_compared_reported_and_removed(her
     assert listed()[1]["schedulers"] == ["kyber"] and listed()[1]["imported_at"] is None
     shown = run("results", "show", "1").stdout
     assert "1: complete, 1 of 1 runs\n" in shown
-    assert "\ndisks: su800-128gb\nworkloads: tiny\nschedulers: kyber\n" in shown
+    assert "\ndisks: optane-900p\nworkloads: tiny\nschedulers: kyber\n" in shown
     [row] = csv.DictReader(io.StringIO(run("results", "export", "1", "--format", "csv").stdout))
     assert (row["seed"], row["comparison"]) == ("7", "1")
     assert int(row["read_ios"]) == said["jobs"][0]["read"]["total_ios"] > 0
@@ -71,8 +71,8 @@ def test_a_single_run_is_listed_shown_exported_compared_reported_and_removed(her
 
 def test_it_is_the_same_as_a_comparison_of_one(here: Path) -> None:
     once("--seed", "5", "--host", "cpus=2")
-    run("compare", "--disk", "su800-128gb", "--workload", "tiny.fio", "--scheduler", "none",
-        "--repeats", "1", "--seed", "5", "--host", "cpus=2")  # fmt: skip
+    run("compare", "--disk", "optane-900p", "--workload", "tiny.fio", "--scheduler", "none",
+        "--repeats", "1", "--seed", "5", "--host", "cpus=2", "--exact-disk")  # fmt: skip
     single, compared = (read.comparison(open_store(place.find()), number) for number in (1, 2))
     assert single.results() == compared.results()
     assert single.facts == compared.facts

@@ -147,7 +147,7 @@ def test_a_user_who_may_set_no_scheduler_is_told_what_to_type(
 
 def test_a_study_may_be_for_real_disks_first(here: Path, mounted: Path) -> None:
     (here / "mine.toml").write_text(TEXT.replace('["sim", "live"]', '["live", "sim"]'))
-    with pytest.raises(InputError, match="which disk"):
+    with pytest.raises(InputError, match="expected --disk DIRECTORY"):
         plan(studies.find("mine.toml"))
     both, modelled = plan(studies.find("mine.toml"), Asked(disk=str(mounted)))
     assert both.setup is not None

@@ -234,7 +234,7 @@ def test_an_argument_that_is_not_utf8_is_told_in_one_line(
 def test_a_variable_that_is_not_utf8_keeps_nothing_from_running(tmp_path: Path) -> None:
     (tmp_path / "job.fio").write_text("[j]\nsize=64k\n")
     done = subprocess.run(
-        [BLKLAB, "fio", "job.fio", "--disk=su800-128gb"],
+        [BLKLAB, "fio", "job.fio", "--disk=optane-900p"],
         check=False,
         cwd=tmp_path,
         capture_output=True,

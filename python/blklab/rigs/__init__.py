@@ -13,12 +13,12 @@ from blklab import programs
 from blklab.base.catalogue import Entry
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.scheduler import Scheduler
-from blklab.domain.setup import DiskData
 from blklab.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    # numpy, which a list of the rigs does not need: 60 ms.
+    # numpy and msgspec, which a list of the rigs does not need: 60 ms.
     from blklab.domain.result import Result
+    from blklab.domain.setup import DiskData
 
 
 class Rig(Protocol):
