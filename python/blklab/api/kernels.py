@@ -124,7 +124,7 @@ def build_kernel(
     Raises:
         blklab.errors.InputError: a name, a file or an option is wrong.
         blklab.errors.RunError: a tool is missing, the source is not available, or the build failed;
-        ``detail`` has its last output. The cache is unchanged.
+            ``detail`` has its last output. The cache is unchanged.
     """
     from blklab.rigs.kernel.build import build
 

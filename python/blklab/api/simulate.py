@@ -72,7 +72,7 @@ def simulate(
             machine and a real disk, on which test files are made; a device is only read.
         kernel: name of the kernel for the kernel rig; the last one built without changes if None.
         driver: the program that issues the I/O on the kernel rig: ``fio``, the default, or
-        ``native``.
+            ``native``.
 
     Raises:
         blklab.errors.InputError: a name, file or value is wrong; one line says which.
