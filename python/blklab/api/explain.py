@@ -11,7 +11,7 @@ from blklab.api.listener import SILENT, Listener
 from blklab.base import limits
 from blklab.base.catalogue import Entry
 from blklab.base.files import check_files, write_together
-from blklab.domain import core, specs
+from blklab.domain import core, specs, validation
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.report.timeline import page
 from blklab.rigs import check_workload
@@ -83,11 +83,8 @@ def explain(
         most=requests or (limits.FILE_REQUESTS if files else limits.TEXT_REQUESTS),
     )
     window.check_found(timeline, result)
-    found = core.disk_model(model).validation
-    if not found.validated:
-        listener.note(f"{model.label}: {found.text}")
-    if undecided := summary.undecided(timeline):
-        listener.note(undecided)
+    for note in filter(None, [validation.note(model), summary.undecided(timeline)]):
+        listener.note(note)
     texts: dict[Path, str | bytes] = {}
     if page_file is not None:
         texts[Path(page_file)] = page(timeline)

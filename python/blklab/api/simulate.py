@@ -13,11 +13,10 @@ from blklab import fio, programs
 from blklab.api import keeping
 from blklab.api.listener import SILENT, Listener
 from blklab.base.catalogue import Entry
-from blklab.domain import core, specs
+from blklab.domain import core, specs, validation
 from blklab.domain.comparison import Setup, plan
 from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
-from blklab.domain.validation import not_validated
 from blklab.errors import BlklabError, InputError
 from blklab.fio.status import report
 from blklab.rigs import find_disk
@@ -136,9 +135,8 @@ def run_job(
         except BlklabError as error:
             # The figures are complete without the store.
             listener.note(f"this run is not stored: {error}")
-    unchecked = not_validated(place.describe_disk(model))
-    told = f"{model.label}: {unchecked}" if unchecked else ""
-    for note in filter(None, [place.describe()["text"], told, *result.notes]):
+    unchecked = "" if real else validation.note(model)
+    for note in filter(None, [place.describe()["text"], unchecked, *result.notes]):
         listener.note(note)
     return JobRun(result, model, options, ended_at if real else None)
 

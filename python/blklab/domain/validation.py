@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from blklab.domain import core
+from blklab.domain.experiment import Disk
+
 _MARK = "not validated"
 
 
-def not_validated(described: Mapping[str, Any]) -> str:
-    """Why the disk that a rig describes is not validated. Empty if it is, for a real disk, and for
-    results of an older version."""
-    found = described.get("validation") or {"validated": True, "text": ""}
-    return "" if found["validated"] else str(found["text"])
+def note(disk: Disk) -> str:
+    """One line if a disk's model is not validated, else empty. InputError if its file is wrong."""
+    found = core.disk_model(disk).validation
+    return "" if found.validated else f"{disk.label}: {found.text}"
 
 
 def warning(setup: Mapping[str, Any]) -> str:
     """One line that lists the disks of a set-up that are not validated; empty without such
     disks."""
-    found = {disk["label"]: not_validated(disk) for disk in setup["disks"]}
+    found = {disk["label"]: _why(disk) for disk in setup["disks"]}
     texts = [f"{label} ({why.removeprefix(_MARK + ': ')})" for label, why in found.items() if why]
     return f"Not validated: {', '.join(texts)}." if texts else ""
+
+
+def _why(described: Mapping[str, Any]) -> str:
+    """Empty for a validated model, for a real disk, and for results of an older version."""
+    found = described.get("validation") or {"validated": True, "text": ""}
+    return "" if found["validated"] else str(found["text"])

@@ -17,6 +17,7 @@ NO_DIFFERENCE = "no significant difference"
 # A larger undetected difference may well be relevant.
 _COARSE = 1.10
 _HUGE = 1000.0
+_DOUBLE = 2.0
 """With few runs, larger ratios have no useful bound."""
 
 
@@ -108,24 +109,20 @@ def _is_fine(verdict: Verdict) -> bool:
     return verdict.visible < _COARSE
 
 
-def factor(ratio: float) -> str:
-    """A ratio: ``3.4 %`` up to a doubling, ``2.3 times`` beyond, or words if it is not bounded."""
+def factor(ratio: float, *, as_times: bool | None = None) -> str:
+    """A ratio: ``3.4 %`` up to a doubling, ``2.3 times`` beyond, or words if it is not bounded;
+    `as_times` chooses the unit."""
     if math.isinf(ratio):
         return "any number of times"
     if ratio > _HUGE:
         return f"more than {_HUGE:.0f} times"
-    change = (ratio - 1.0) * 100.0
-    return f"{change:.1f} %" if ratio < 2 else f"{ratio:.1f} times"  # noqa: PLR2004
+    times = ratio >= _DOUBLE if as_times is None else as_times
+    return f"{ratio:.1f} times" if times else f"{(ratio - 1.0) * 100.0:.1f} %"
 
 
 def interval_text(estimate: float, low: float, high: float) -> str:
-    """An interval in the unit of its estimate: ``3.4 %``: ``1.2 % to 5.6 %``."""
-    ends = (low, high)
-    if estimate >= 2 and low < 2 and high <= _HUGE:  # noqa: PLR2004
-        return " to ".join(f"{end:.1f} times" for end in ends)
-    if estimate < 2 <= high <= _HUGE:  # noqa: PLR2004
-        return " to ".join(f"{(end - 1.0) * 100.0:.1f} %" for end in ends)
-    return " to ".join(map(factor, ends))
+    """An interval in the unit of its estimate: ``1.2 % to 5.6 %`` for ``3.4 %``."""
+    return " to ".join(factor(end, as_times=estimate >= _DOUBLE) for end in (low, high))
 
 
 def spread_text(spread: float) -> str:

@@ -1,6 +1,7 @@
 //! The better of two waiting requests for the head's position: the rule of the anticipatory
 //! scheduler that CFQ and BFQ took over (`cfq_choose_req`, `bfq_choose_req`).
 
+use crate::request::RequestId;
 use crate::units::Sector;
 
 /// A request's properties that count in the rule.
@@ -32,10 +33,25 @@ impl BackSeek {
         }
     }
 
+    /// The better of two waiting requests, either of which may be missing, with the disk at `head`.
+    #[inline]
+    pub fn better(
+        self,
+        a: Option<RequestId>,
+        b: Option<RequestId>,
+        head: Sector,
+        candidate: impl Fn(RequestId) -> Candidate,
+    ) -> Option<RequestId> {
+        let (Some(first), Some(second)) = (a, b) else { return a.or(b) };
+        let first_is_better =
+            first != second && self.first_is_better(candidate(first), candidate(second), head);
+        Some(if first_is_better { first } else { second })
+    }
+
     /// Whether the first is better than the second: synchronous before asynchronous, near before
     /// far; of equal distances, upwards before downwards. Requests too far back come last, the
     /// lower one first: one long seek back, then upwards.
-    pub fn first_is_better(self, first: Candidate, second: Candidate, head: Sector) -> bool {
+    fn first_is_better(self, first: Candidate, second: Candidate, head: Sector) -> bool {
         if first.sync != second.sync {
             return first.sync;
         }

@@ -246,16 +246,10 @@ impl Requests {
 
     /// The better of two requests; either may be missing (`bfq_choose_req`).
     fn nearer(&self, a: Option<RequestId>, b: Option<RequestId>, from: Sector) -> Option<RequestId> {
-        let (Some(first), Some(second)) = (a, b) else { return a.or(b) };
-        if first == second {
-            return b;
-        }
-        let candidate = |id: RequestId| {
+        self.back_seek.better(a, b, from, |id| {
             let slot = &self.slots[id.index()];
             Candidate { sync: slot.sync, sector: slot.sector }
-        };
-        let better = self.back_seek.first_is_better(candidate(first), candidate(second), from);
-        Some(if better { first } else { second })
+        })
     }
 
     /// A bio was merged at the end of the request.

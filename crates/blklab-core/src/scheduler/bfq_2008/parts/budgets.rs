@@ -7,7 +7,7 @@
 //! * An asynchronous queue has the largest.
 //!
 //! The largest budget follows from the [peak rate](super::peak_rate), unless `max_budget` is set.
-//! For a queue's first ten turns, whose ends say little, its fallback is a fixed number.
+//! The ends of its first ten turns say little: until then, a queue's fallback is a fixed number.
 //!
 //! Follows `__bfq_bfqq_recalc_budget`, `bfq_default_budget` and `bfq_update_peak_rate` of the patch.
 //! B-WF2Q+ stores the budget of a turn and the sectors served; this part computes.

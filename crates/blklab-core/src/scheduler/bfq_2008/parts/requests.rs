@@ -181,13 +181,10 @@ impl Requests {
 
     /// The better of two waiting requests, from the end of the last one.
     fn better(&self, a: Option<RequestId>, b: Option<RequestId>, head: Sector) -> Option<RequestId> {
-        let (Some(first), Some(second)) = (a, b) else { return a.or(b) };
-        let candidate = |id: RequestId| {
+        self.back_seek.better(a, b, head, |id| {
             let slot = &self.slots[id.index()];
             Candidate { sync: slot.origin.sync, sector: slot.sector }
-        };
-        let better = self.back_seek.first_is_better(candidate(first), candidate(second), head);
-        Some(if better && first != second { first } else { second })
+        })
     }
 
     /// The waiting request leaves its queue. True if it was the next one.

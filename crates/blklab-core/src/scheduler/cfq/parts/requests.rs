@@ -189,16 +189,10 @@ impl Requests {
 
     /// The better of two waiting requests, with the last one at `head` (`cfq_choose_req`).
     fn better(&self, a: Option<RequestId>, b: Option<RequestId>, head: Sector) -> Option<RequestId> {
-        let (Some(first), Some(second)) = (a, b) else { return a.or(b) };
-        if first == second {
-            return b;
-        }
-        let candidate = |id: RequestId| {
+        self.back_seek.better(a, b, head, |id| {
             let slot = &self.slots[id.index()];
             Candidate { sync: slot.origin.sync, sector: slot.sector }
-        };
-        let better = self.back_seek.first_is_better(candidate(first), candidate(second), head);
-        Some(if better { first } else { second })
+        })
     }
 
     /// The waiting request leaves its queue; the next one is chosen from its neighbours
