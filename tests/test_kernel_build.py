@@ -72,6 +72,7 @@ def test_what_a_source_lacks_that_our_patches_do_not_fit_is_told(ball: str) -> N
         "own-cpu.patch does not fit this source: a guest is slower, on one CPU",
         "disk.patch does not fit this source: a guest's disk can only be ublk, "
         "neither SATA, SAS nor NVMe",
+        "ticks.patch does not fit this source: a guest has 100 ticks per second, not 1000",
     ]
 
 

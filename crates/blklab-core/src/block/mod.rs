@@ -178,7 +178,7 @@ impl Block {
         host: &Host,
     ) -> Block {
         let found = disk.limits();
-        let rules = Rules::of(scheduler.info(), host);
+        let rules = Rules::of(scheduler.info(), found, host);
         let generation = scheduler.info().generation;
         let is_none = matches!(scheduler, AnyScheduler::None(_));
         let tags = if is_none { Tags::alike } else { Tags::new }(limits.nr_requests);

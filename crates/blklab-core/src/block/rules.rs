@@ -5,6 +5,7 @@
 //! `docs/internals/blk-mq-facts.md`.
 
 use super::BIO_SECTORS;
+use crate::disk::DiskLimits;
 use crate::host::Host;
 use crate::request::Op;
 use crate::scheduler::{Generation, Info};
@@ -40,9 +41,9 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// The rules under that scheduler. A driver without a `budget` peeks in blk-mq too: a
-    /// request for which there is no tag stays in `hctx->dispatch` (`blk_mq_dispatch_rq_list`).
-    pub fn of(scheduler: &Info, host: &Host) -> Rules {
+    /// The rules of that disk under that scheduler. A driver without a budget peeks in blk-mq too:
+    /// a request for which there is no tag stays in `hctx->dispatch` (`blk_mq_dispatch_rq_list`).
+    pub fn of(scheduler: &Info, disk: &DiskLimits, host: &Host) -> Rules {
         let clock_stands = host.is_free();
         match scheduler.generation {
             Generation::SingleQueue => Rules {
@@ -63,7 +64,7 @@ impl Rules {
                 joins_without_plug: true,
                 runs_without_plug: !scheduler.is_elevator(),
                 always_restarts: false,
-                peeks: !host.budget,
+                peeks: !host.has_budget(disk),
                 asks_in_vain: false,
                 clock_stands,
             },

@@ -29,7 +29,7 @@ impl Rig {
         let disk = catalogue::model("wd10ezrx").expect("a shipped disk").build(1);
         let limits = queue_limits(disk.limits(), spec.info, &Host::FREE, &spec.queue);
         let limits = QueueLimits { queue_depth, ..limits };
-        let host = Host { budget, ..Host::FREE };
+        let host = Host { budget: Some(budget), ..Host::FREE };
         let elevator = AnyScheduler::new(spec.info.name, &spec.settings, &limits, &Tasks::default())
             .expect("registered");
         Rig { block: Block::new(&disk, limits, elevator, Tasks::default(), &host), disk, now: Nanos::ZERO }

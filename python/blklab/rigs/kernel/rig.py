@@ -3,7 +3,7 @@
 Each run is a guest: the first process of a user-mode Linux serves the disk model, sets the
 scheduler, runs the job and leaves its result in the run's directory. Work on the guest's CPU takes
 no time, and the page cache is the kernel's, so only memory and the dirty limits of the modelled
-host can be chosen; the rest is `blklab.domain.specs.GUEST`, and every result notes this. The kernel
+host can be chosen; the rest is `blklab.domain.specs.guest`, and every result notes this. The kernel
 accepts or refuses schedulers and tunables that the simulator does not have. ``kyber@mine`` runs on
 the kernel `mine`, whatever the rig's own kernel is.
 """
@@ -19,11 +19,10 @@ from typing import Any
 
 from blklab import _core
 from blklab.base import binaries
-from blklab.domain import core, scheduler
+from blklab.domain import core, scheduler, specs
 from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.scheduler import Scheduler
-from blklab.domain.specs import GUEST
 from blklab.errors import InputError, RunError, nearest
 from blklab.rigs import check_workload
 from blklab.rigs.kernel import DRIVERS, cache, outcome, wall
@@ -47,12 +46,6 @@ _CLOCKS: Mapping[TimeTravel, str] = {
     "on": "virtual, CPU work takes this machine's time",
     "off": "this machine's",
 }
-
-_HOST = "host: 1 CPU, 100 ticks per second, no budget, no file system (--host guest)"
-_HOST_OF_TRANSPORTS = (
-    "host: 1 CPU, 100 ticks per second, a budget for SATA and SAS, no file system (--host "
-    "guest-scsi; for NVMe guest)"
-)
 
 
 class KernelRig(ModelledDisks):
@@ -87,12 +80,13 @@ class KernelRig(ModelledDisks):
     def describe(self) -> dict[str, Any]:
         """See :class:`blklab.rigs.Rig`."""
         kernel = _told(self._kernel)
-        disk, host = "ublk", _HOST
-        if self._kernel.has_transports:
-            disk, host = "of its transport", _HOST_OF_TRANSPORTS
+        disk = "of its transport" if self._kernel.has_transports else "ublk, without a budget"
         text = f"{kernel['text']}, driver {self._driver}, disk {disk}, clock {_TIME_TRAVEL}"
+        hz, has_transports = self._kernel.hz, self._kernel.has_transports
+        host = f"1 CPU, {hz} ticks per second, no file system"
+        same = f"--host {specs.guest_name(hz, has_transports)}"
         return {
-            "text": f"{text}: {_CLOCKS[_TIME_TRAVEL]}; {host}",
+            "text": f"{text}: {_CLOCKS[_TIME_TRAVEL]}; host: {host} ({same})",
             "kernel": kernel,
             "driver": self._driver,
             "time_travel": _TIME_TRAVEL,
@@ -102,11 +96,11 @@ class KernelRig(ModelledDisks):
         """See :class:`blklab.rigs.Rig`."""
         values = core.check_host(changed)
         counts = host_that_counts()
-        free = {*counts, "budget"} if self._kernel.has_transports else counts
+        own = specs.guest(self._kernel.hz, self._kernel.has_transports)
         for name, value in changed.items():
-            if name not in free and value != GUEST[name]:
+            if name not in counts and value != own[name]:
                 raise InputError(
-                    f"--host: {name} is {GUEST[name]} in a guest; with --rig kernel you can set "
+                    f"--host: {name} is {own[name]} in a guest; with --rig kernel you can set "
                     f"{', '.join(sorted(counts))}"
                 )
         return {name: value for name, value in values.items() if name in counts}
