@@ -79,14 +79,18 @@ impl Flusher {
         }
     }
 
-    /// Looks for ranges to write back; false if there are none.
+    /// Looks for ranges to write back; false if there are none. They are of one slice of a file: only
+    /// when they are handed over, which may have to wait for a request, is it time to ask whether the
+    /// flusher continues.
     fn find_more(&mut self, world: &mut World) -> bool {
         self.pages.begin(true);
-        while self.pages.ranges.len() < RANGES_AT_ONCE {
-            let Some(range) = world.cache.next_writeback(self.backing, world.now(), RANGE_PAGES) else {
-                break;
+        let mut range = world.cache.next_writeback(self.backing, world.now(), RANGE_PAGES);
+        while let Some(found) = range {
+            self.pages.ranges.push(found);
+            range = match self.pages.ranges.len() < RANGES_AT_ONCE {
+                true => world.cache.next_of_slice(self.backing, RANGE_PAGES),
+                false => None,
             };
-            self.pages.ranges.push(range);
         }
         !self.pages.ranges.is_empty()
     }

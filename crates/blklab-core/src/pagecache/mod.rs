@@ -404,13 +404,9 @@ impl PageCache {
     fn balance(&mut self, at: usize, now: Nanos, dirtier: &mut Dirtier) -> Option<Nanos> {
         self.unchecked = 0;
         let (all, waiting) = (self.pages.dirty + self.pages.writeback, self.pages.dirty);
-        let is_one = self.backings.is_one();
         let backing = &mut self.backings[at];
         let here = backing.throttle.dirty();
-        let share = match is_one {
-            true => self.limit,
-            false => self.completions.share(&mut backing.completed, self.limit, all, now),
-        };
+        let share = self.completions.share(&mut backing.completed, self.limit, all, now);
         let verdict = backing.throttle.balance(now, Dirty { all, waiting, here, share }, dirtier);
         if verdict.wake_flusher {
             backing.flusher.wake(now);
@@ -435,13 +431,10 @@ impl PageCache {
     pub fn write_done(&mut self, range: PageRange, now: Nanos) {
         self.pages.end_writeback(range);
         let (at, pages) = (self.backing_of(range.file), u64::from(range.pages));
-        let is_one = self.backings.is_one();
         let backing = &mut self.backings[at];
         backing.writeback -= pages;
         backing.throttle.written(pages, backing.writeback == 0, now);
-        if !is_one {
-            self.completions.add(&mut backing.completed, pages, now);
-        }
+        self.completions.add(&mut backing.completed, pages, now);
     }
 
     /// Does this page still wait for its read?

@@ -1,4 +1,5 @@
-//! The share of each backing device in the limits of dirty memory, if there are several.
+//! The share of each backing device in the limits of dirty memory. The only device has everything, but
+//! not before its first write is complete.
 //!
 //! After `lib/flex_proportions.c` and `__wb_calc_thresh` of Linux 7.3: a device's share is its part
 //! of all pages written lately, of which those of each earlier period of three seconds count half as

@@ -8,11 +8,11 @@
 //!
 //! After Linux 7.3's `mm/page-writeback.c`, with its integers and its ticks. The dirty pages of all
 //! disks count towards the limits; each disk has its own bandwidth and rate, which also depend on
-//! its share of the limit ([`shares`](super::shares)). Left out: the share of the only disk (it has
-//! the whole limit, also before its first write), cgroups, strict limits, real-time tasks' extra quarter, pages dirtied by exited tasks. The kernel checks per CPU
-//! that many young tasks together do not overrun the limit; here one check for all CPUs acts after
-//! 1/32 of the limit, as the kernel's checks do in sum. The limit is as soft as the kernel's: dirty
-//! pages may exceed it by the pages that all writers together dirty between two checks.
+//! its share of the limit ([`shares`](super::shares)). Left out: cgroups, strict limits, real-time
+//! tasks' extra quarter, pages dirtied by exited tasks. The kernel checks per CPU that many young
+//! tasks together do not overrun the limit; here one check for all CPUs acts after 1/32 of the limit,
+//! as the kernel's checks do in sum. The limit is as soft as the kernel's: dirty pages may exceed it by
+//! the pages that all writers together dirty between two checks.
 
 use crate::ticks::Ticks;
 use crate::units::Nanos;

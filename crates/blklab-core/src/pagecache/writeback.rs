@@ -196,6 +196,13 @@ impl PageCache {
         }
     }
 
+    /// The same, but `None` at the end of the current slice of a file too.
+    pub fn next_of_slice(&mut self, backing: BackingId, max_pages: u32) -> Option<PageRange> {
+        let at = backing.index();
+        let visit = self.backings[at].flusher.visit?;
+        self.visit_next(at, visit, max_pages)
+    }
+
     /// The next range of the current file; `None` at the end of the slice or of the file.
     fn visit_next(&mut self, at: usize, visit: Visit, max_pages: u32) -> Option<PageRange> {
         let max_pages = self.backings[at].request_pages.unwrap_or(max_pages);
@@ -326,11 +333,10 @@ impl PageCache {
     /// (`wb_over_bg_thresh`).
     fn over_background(&mut self, at: usize, now: Nanos) -> bool {
         let dirty = self.pages.dirty;
-        dirty > self.background
-            || !self.backings.is_one() && {
-                let backing = &mut self.backings[at];
-                let share = self.completions.share(&mut backing.completed, self.background, dirty, now);
-                backing.throttle.dirty() - backing.writeback > share
-            }
+        let backing = &mut self.backings[at];
+        dirty > self.background || {
+            let share = self.completions.share(&mut backing.completed, self.background, dirty, now);
+            backing.throttle.dirty() - backing.writeback > share
+        }
     }
 }

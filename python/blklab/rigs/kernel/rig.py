@@ -35,6 +35,7 @@ from blklab.rigs.modelled import ModelledDisks
 _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 112
 _TIMEOUT_S = 1800.0
+_PAGE_BYTES = 4096
 _FIO_BYTES_MAX = 64 << 20
 # Writeback throttling is not part of any scheduler, and the other rigs have none.
 _QUEUE = {"wbt_lat_usec": 0}
@@ -268,13 +269,18 @@ def _flat(job: _core.Job) -> str:
 
 def _sysctls(host: Mapping[str, int]) -> dict[str, int]:
     """The page cache's settings. Limits are sizes, because a ratio would depend on the guest's free
-    memory."""
-    memory = host["memory_kb"] * 1024
+    memory: of the modelled memory they are as many pages as the kernel and the simulator calculate
+    (`domain_dirty_limits`)."""
+    pages = host["memory_kb"] * 1024 // _PAGE_BYTES + 1
+
+    def of_ratio(ratio: int) -> int:
+        return ratio * _PAGE_BYTES // 100 * pages // _PAGE_BYTES * _PAGE_BYTES
+
     size = {
-        limit: host[f"{limit}_bytes"] or memory * host[f"{limit}_ratio"] // 100
+        limit: host[f"{limit}_bytes"] or of_ratio(host[f"{limit}_ratio"])
         for limit in ("dirty_background", "dirty")
     }
-    return {f"vm.{limit}_bytes": max(size[limit], 2 * 4096) for limit in size} | {
+    return {f"vm.{limit}_bytes": max(size[limit], 2 * _PAGE_BYTES) for limit in size} | {
         f"vm.{name}": host[name] for name in ("dirty_expire_centisecs", "dirty_writeback_centisecs")
     }
 
