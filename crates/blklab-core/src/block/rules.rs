@@ -32,6 +32,9 @@ pub(super) struct Rules {
     /// The driver takes a request out of the scheduler before it checks whether the disk takes one
     /// more (`scsi_request_fn`).
     pub peeks: bool,
+    /// Without a scheduler the driver may refuse a request that is already out of the software
+    /// queue, because the disk is full; see [`super::refused`].
+    pub refuses: bool,
     /// The scheduler is asked for a request even if none waits (`__elv_next_request`); blk-mq first
     /// looks whether there is work (`has_work`). What the question changes, such as the end of a
     /// turn, then comes later.
@@ -54,6 +57,7 @@ impl Rules {
                 runs_without_plug: true,
                 always_restarts: true,
                 peeks: true,
+                refuses: false,
                 asks_in_vain: true,
                 clock_stands,
             },
@@ -65,6 +69,7 @@ impl Rules {
                 runs_without_plug: !scheduler.is_elevator(),
                 always_restarts: false,
                 peeks: !host.has_budget(disk),
+                refuses: host.has_budget(disk) && !scheduler.is_elevator(),
                 asks_in_vain: false,
                 clock_stands,
             },

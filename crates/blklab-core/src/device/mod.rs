@@ -144,7 +144,7 @@ impl Device {
             let rest = stream.rest();
             let here = place.take().unwrap_or_else(|| self.waiters.place(stream.next().hw_queue));
             let in_vain = self.block.refuses_again();
-            self.unplug(now);
+            self.block.unplug_asleep(now, &mut self.disk);
             if !in_vain && stream.submit(now, &mut self.block, &mut self.disk) == Submitted::Taken {
                 return true;
             }
@@ -225,7 +225,7 @@ impl Devices {
     pub fn hand_over(&mut self, now: Nanos, layout: &Layout, stream: &mut FileStream, actor: Actor) -> bool {
         loop {
             if !self[stream.device].hand_over(now, &mut stream.bios, actor) {
-                self.unplug(now);
+                self.0.each(|_, device| device.block.unplug_asleep(now, &mut device.disk));
                 return false;
             }
             if !stream.goes_on(layout, self) {
