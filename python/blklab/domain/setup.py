@@ -156,17 +156,6 @@ class ValidationData(TypedDict):
     text: str
 
 
-class PublishedData(TypedDict):
-    """See `_core.PublishedFigure`."""
-
-    figure: str
-    role: Literal["calibrated", "checked"]
-    value: float
-    tolerance_percent: float
-    not_met: str | None
-    source: str
-
-
 class DiskData(TypedDict):
     """What a rig says of a disk."""
 
@@ -179,7 +168,8 @@ class DiskData(TypedDict):
     longest_wait_ms: NotRequired[dict[str, int] | None]
     """Of a model; so are the next two."""
     validation: NotRequired[ValidationData]
-    published: NotRequired[list[PublishedData]]
+    published: NotRequired[list[dict[str, str | float | None]]]
+    """Each has the fields of `_core.PublishedFigure`."""
 
 
 class NamedDiskData(DiskData):
