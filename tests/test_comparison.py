@@ -18,6 +18,7 @@ from blklab.base.catalogue import Entry
 from blklab.base.files import check_directory, write_together, write_whole
 from blklab.domain import defaults, results_file, specs
 from blklab.domain.comparison import Planned, Setup, plan
+from blklab.domain.conditions import RigData
 from blklab.domain.events import Finished, Nowhere
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.latencies import latencies
@@ -64,7 +65,7 @@ class Plausible(ModelledDisks):
         duration_ns = round(3e9 / (1.5 if fast else 1.0) * (1 + experiment.seed / 1e3))
         return plausible.result(experiment.seed, mean_ns=mean_ns, duration_ns=duration_ns, syncs=30)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> RigData:
         return {"text": ""}
 
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:

@@ -378,7 +378,7 @@ def test_what_fio_wrote_is_kept_and_a_comparison_goes_on_with_its_kernel(
         # What fio counted is what was made of it.
         clat_ns = written["jobs"][0]["read"]["clat_ns"]
         assert clat_ns["N"] == one.measurement.latencies["read"].ios
-    assert found.facts["versions"]["fio"].startswith("fio-")
+    assert str(found.facts["versions"]["fio"]).startswith("fio-")
     with store.writing() as connection:
         connection.execute(schema.RUN.delete().where(schema.RUN.c.number == 1))
         connection.execute(schema.COMPARISON.update().values(ended_at=None, owner=None))

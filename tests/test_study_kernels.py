@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +15,7 @@ from blklab import study as study_files
 from blklab.base.catalogue import Entry
 from blklab.cli import app
 from blklab.domain import core, scheduler, specs
+from blklab.domain.conditions import RigData
 from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.errors import InputError
@@ -70,7 +70,7 @@ class Recorded(ModelledDisks):
     def cancel(self) -> None:
         self.cancelled.set()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> RigData:
         return {"text": "Linux"}
 
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:

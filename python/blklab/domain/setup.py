@@ -6,11 +6,12 @@ blklab.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import msgspec
 
 from blklab.base.limits import REPEATS_MAX
+from blklab.domain.conditions import KernelData, RigData
 
 _LABEL_MAX = 8192
 """A disk may be a directory; Linux allows paths of 4096 bytes."""
@@ -205,7 +206,7 @@ class SchedulerData(TypedDict):
     label: str
     name: str
     summary: str
-    kernel: dict[str, Any] | None
+    kernel: KernelData | None
     follows: str
     tunables: list[TunableData]
 
@@ -231,8 +232,8 @@ class SetupData(TypedDict):
     """See :class:`SetupDocument`."""
 
     rig: str
-    rig_setup: dict[str, Any]
-    """``text`` for a person, and what each rig has besides."""
+    rig_setup: RigData
+    """With what each rig has besides."""
     seed: int
     repeats: int
     host: dict[str, int]
