@@ -125,7 +125,7 @@ def test_a_plan_is_interleaved_and_the_same_for_the_same_seed() -> None:
     assert [run.place[:3] for run in runs[:8]] != [run.place[:3] for run in runs[8:16]]
 
 
-def test_what_is_left_out_is_not_planned_and_everything_else_is() -> None:
+def test_omitted_pairs_are_not_planned_and_all_others_are() -> None:
     disks = tuple(specs.disk(name) for name in defaults.DISKS)
     usual = defaults.schedulers("sim")
     left_out = defaults.left_out(disks, usual)
@@ -410,7 +410,7 @@ def test_files_that_belong_together_are_replaced_all_or_none(
     assert (first.read_text(), second.read_text()) == ("new", "new")
 
 
-def test_what_is_to_outlive_a_power_cut_is_renamed_on_the_disk_too(
+def test_files_that_must_survive_a_power_failure_are_synced_with_their_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced = []
@@ -467,7 +467,7 @@ def test_any_executor_gives_the_same_in_the_order_of_the_plan() -> None:
     assert told[0].planned == plan(setup())[-1]
 
 
-def test_what_is_kept_is_not_run_again_and_each_end_is_kept_under_its_number() -> None:
+def test_kept_runs_are_not_repeated_and_each_new_run_is_kept_under_its_number() -> None:
     class Kept(Nowhere):
         numbers: ClassVar[list[int]] = []
 

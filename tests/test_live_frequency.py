@@ -51,7 +51,9 @@ def test_a_change_of_the_fastest_cpu_is_noted(
 
 
 @pytest.mark.parametrize("texts", [(), ("<unknown>",), (0,)])
-def test_where_it_is_not_told_there_is_nothing(tmp_path: Path, texts: tuple[object, ...]) -> None:
+def test_without_a_reported_frequency_there_is_no_figure_and_no_note(
+    tmp_path: Path, texts: tuple[object, ...]
+) -> None:
     with Frequency(set_to(tmp_path, *texts), interval_s=0.001) as found:
         time.sleep(0.01)
     assert (found.seen(), found.notes()) == (None, [])

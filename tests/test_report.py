@@ -220,7 +220,7 @@ def reasons(column: str) -> dict[str, str]:
     return dict(cells[0]["unmeasured"])
 
 
-def test_what_was_not_measured_is_said_and_not_drawn_as_nothing() -> None:
+def test_missing_measurements_are_stated_and_not_drawn_as_zero() -> None:
     assert list(reasons("read_bytes")) == ["processes"]
     assert reasons("in_flight_milli")["queue"].startswith("Not measured: ")
     assert reasons("read_clat_max_ns") == {}

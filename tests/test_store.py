@@ -123,7 +123,7 @@ def test_a_run_is_read_back_with_all_that_was_kept_of_it(anywhere: str, setup: S
         assert run.begun_at <= run.ended_at
 
 
-def test_what_was_interrupted_is_partial_and_goes_on_to_the_same(
+def test_an_interrupted_comparison_is_partial_and_resumes_to_the_same_results(
     anywhere: str, setup: Setup
 ) -> None:
     store = open_store(place.find(anywhere))
@@ -297,7 +297,7 @@ def test_a_server_that_does_not_answer_is_one_line() -> None:
     assert "secret" not in str(error.value)
 
 
-def test_what_is_packed_is_unpacked_and_anything_else_is_damage() -> None:
+def test_packed_data_unpack_and_damaged_data_are_refused() -> None:
     around = [b"x" * size for size in range(190, 210)]
     for content in (b"", b"x", *around, b"x" * 5000, random.Random(1).randbytes(5000)):
         assert packing.unpack(packing.pack(content)) == content
@@ -423,7 +423,7 @@ class Renumbered(events.Nowhere):
 
 
 @pytest.mark.parametrize("content", [b"x" * 5000, b"SQLite format 3\x00" + b"x" * 5000])
-def test_what_is_no_database_is_refused(own_store: Path, content: bytes) -> None:
+def test_a_file_that_is_no_store_is_refused(own_store: Path, content: bytes) -> None:
     own_store.write_bytes(content)
     with pytest.raises(StoreError, match=r"results\.db: (not a store of blklab|damaged)"):
         open_store(place.find())
