@@ -13,6 +13,12 @@ PROGRAM_DIR := python/blklab/bin
 # as a store; programs that are workloads; a virtual machine; the wall around guests; a tracer of opened files; a counter of instructions; the fuzzer's C++; the rest builds a kernel. Each is the command, with its package after a colon if the names differ.
 TEST_PACKAGES := fio bwrap:bubblewrap blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio depmod:kmod udevadm:udev strace valgrind g++ gcc make flex bison bc patch xz:xz-utils
 
+# Plotly's bundle of scatter and bar charts, only in npm's registry; its version and checksum are in package-lock.json.
+# Without it the pages hold all of Plotly, from the Python package.
+BUNDLE := python/blklab/report/bundle
+PLOTLY := $(BUNDLE)/node_modules/plotly.js-basic-dist-min/plotly-basic.min.js
+NO_BUNDLE := reports will have 5.2 MB each, not 1.5: the small bundle of Plotly
+
 # A client of TPC-C, not in Debian; its version and checksums are in its module here.
 GO_TPC := tests/tools/go-tpc
 GO_TPC_SKIPPED := not built: the tests of TPC-C will be skipped
@@ -64,7 +70,13 @@ $(PROGRAM_DIR)/.built: $(RUST_SOURCES)
 	@for p in $(PROGRAMS); do cp $${CARGO_TARGET_DIR:-target}/release/$$p $(PROGRAM_DIR)/.$$p && mv $(PROGRAM_DIR)/.$$p $(PROGRAM_DIR)/$$p; done
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.created $(RUST_SOURCES) $(PROGRAM_DIR)/.built
+# Stamped, since npm gives files the date of their packing; a failed download is tried again the next time.
+$(PLOTLY): $(BUNDLE)/package-lock.json
+	@if ! command -v npm >/dev/null; then echo "$(NO_BUNDLE) needs npm"; \
+	elif timeout 120 npm ci --prefix $(BUNDLE) --ignore-scripts --no-audit --no-fund --fetch-retries=0 --silent; then touch $@; \
+	else echo "$(NO_BUNDLE) could not be fetched; the reason: npm ci --prefix $(BUNDLE)"; fi
+
+$(VENV)/.built: $(VENV)/.created $(RUST_SOURCES) $(PROGRAM_DIR)/.built | $(PLOTLY)
 	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	@rm -f $(VENV)/.pgo
 	@touch $@
@@ -172,7 +184,7 @@ bench: $(VENV)/.pgo  ## Speed and size: core, whole processes, kernel and live r
 	@test "$$(id -u)" = 0 || echo "not the live rig's: they need root, for a loop device"
 	@test "$$(id -u)" != 0 || $(BIN)/python benches/live_rig.py
 
-wheel: $(PROGRAM_DIR)/.built  ## An installable wheel in dist/, tried in a clean environment
+wheel: $(PROGRAM_DIR)/.built $(PLOTLY)  ## An installable wheel in dist/, tried in a clean environment
 	@test -x $(BIN)/maturin || $(MAKE) $(VENV)/.created
 	@[ -n "$(PROFDATA)" ] || echo "$(NO_PROFDATA)"
 	$(BIN)/maturin build --release --quiet --out dist $(if $(PROFDATA),--pgo)
@@ -183,4 +195,4 @@ wheel: $(PROGRAM_DIR)/.built  ## An installable wheel in dist/, tried in a clean
 	rm -rf dist/.try
 
 clean:  ## Remove what was built
-	rm -rf $(VENV) target dist site $(PROGRAM_DIR)
+	rm -rf $(VENV) target dist site $(PROGRAM_DIR) $(BUNDLE)/node_modules

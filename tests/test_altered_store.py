@@ -115,7 +115,9 @@ def test_an_altered_column_of_a_run_is_named(column: str, altered: Path) -> None
 
 @pytest.mark.parametrize("value", _BLOBS[1:], ids=lambda value: str(value)[:12])
 @pytest.mark.parametrize("column", ["setup", "facts"])
-def test_what_all_runs_share_is_named(column: str, value: Any, altered: Path) -> None:
+def test_damage_to_data_that_all_runs_share_is_named(
+    column: str, value: Any, altered: Path
+) -> None:
     alter(altered, "comparison", column, value, "id = 1")
     store = open_store(place.find(str(altered)))
     if (column, value) == ("facts", b"\x00{}"):

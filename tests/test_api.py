@@ -259,7 +259,7 @@ def test_a_scheduler_of_another_form_is_refused_where_it_is_read(text: str, said
         blklab.simulate("randread", disk="950pro-256gb", scheduler=text)
 
 
-def test_what_there_is_to_choose_from_is_typed() -> None:
+def test_lists_of_disks_schedulers_and_workloads_are_typed() -> None:
     disks = blklab.list_disks()
     disk = disks["wd10ezrx"]
     assert disk == blklab.find_disk("wd10ezrx")

@@ -50,7 +50,7 @@ _SET = (
 
 @pytest.mark.parametrize("first", ["none", "mq-deadline:fifo_batch=1", "kyber:read_lat_nsec=5",
                                    "bfq:low_latency=1,strict_guarantees=1"])  # fmt: skip
-def test_what_was_before_comes_back_exactly(
+def test_undo_restores_the_earlier_settings_exactly(
     loop: Queue, roots: Roots, programs: Asked, first: str
 ) -> None:
     loop.write_all(choice.parse(first, loop) | {"nr_requests": "100", "read_ahead_kb": "64"})
@@ -87,7 +87,7 @@ def test_two_applies_are_undone_one_after_the_other(
 
 
 @pytest.mark.parametrize("form", ["nr_requests=77", "read_ahead_kb=64"])
-def test_what_another_scheduler_resets_comes_back_though_apply_did_not_change_it(
+def test_undo_restores_settings_that_a_change_of_the_scheduler_reset(
     loop: Queue, roots: Roots, programs: Asked, form: str
 ) -> None:
     loop.write_all({"scheduler": "none", "nr_requests": "77", "rq_affinity": "2"})
@@ -126,7 +126,7 @@ def test_any_applies_are_undone_to_what_was_before_each(
     all_undone()
 
 
-def test_what_was_set_after_apply_and_is_not_of_it_stays(
+def test_undo_keeps_settings_that_the_administrator_changed_later(
     loop: Queue, roots: Roots, programs: Asked
 ) -> None:
     loop.write_all({"scheduler": "none", "nr_requests": "77", "read_ahead_kb": "128"})
@@ -154,7 +154,7 @@ def test_undone_after_a_reboot_everything_of_it_is_as_before(
     assert loop.settings() == before
 
 
-def test_what_was_applied_before_stays_unless_it_is_said_anew(
+def test_earlier_applied_settings_stay_unless_applied_anew(
     loop: Queue, roots: Roots, programs: Asked
 ) -> None:
     apply(loop, "bfq:slice_idle=0,low_latency=0", roots, programs, more="read_ahead_kb=64")

@@ -32,7 +32,7 @@ _SPEC = "bfq:low_latency=0,slice_idle_us=500"
         ("mq-deadline:fifo_batch=-5", "set to -5 and read back as 0"),
     ],
 )
-def test_what_the_kernel_refuses_leaves_everything_as_it_was(
+def test_a_setting_that_the_kernel_refuses_changes_nothing(
     loop: Queue, roots: Roots, programs: Asked, spec: str, message: str
 ) -> None:
     loop.write_all({"scheduler": "kyber", "iosched/read_lat_nsec": "7"})

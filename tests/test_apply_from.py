@@ -141,7 +141,7 @@ def test_each_wrong_place_is_told(studied: Path, fake: Path) -> None:
             find(text, part, store)
 
 
-def test_what_goes_with_a_result_only_is_not_overlooked() -> None:
+def test_options_of_stored_results_are_refused_without_one() -> None:
     for name in ("--of-part", "--of-disk", "--objective", "--store"):
         command = ["apply", "sda", "bfq", name, "x", "--dry-run"]
         with pytest.raises(InputError, match=f"^{name}: only works with --from$"):

@@ -150,9 +150,7 @@ def test_udevs_own_name_for_a_disk_that_the_kernel_has_none_for(machine: Machine
 
 @settings(max_examples=60, deadline=None)
 @given(text=st.text(min_size=1, max_size=30), head=st.from_regex(r"[A-Z]{4}", fullmatch=True))
-def test_whatever_a_disk_calls_itself_the_rule_is_one_rule_and_fits_it(
-    text: str, head: str
-) -> None:
+def test_a_disk_with_any_name_gets_one_rule_that_matches_it(text: str, head: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
         machine = Machine(Path(directory))
         name = f"{head}{text}"
@@ -200,7 +198,7 @@ def test_the_lines_stand_in_the_order_in_which_they_can_be_set(machine: Machine)
     ]  # fmt: skip
 
 
-def test_what_was_applied_to_one_disk_does_not_spread_to_all_of_its_kind(machine: Machine) -> None:
+def test_settings_applied_to_one_disk_do_not_spread_to_all_of_its_model(machine: Machine) -> None:
     for number, name in enumerate(("sda", "sdb")):
         sata(machine, name, number, wwid=f"naa.{number}")
     one = planned(machine, "sda", "kyber")

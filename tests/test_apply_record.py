@@ -145,7 +145,7 @@ def test_a_name_that_leads_elsewhere_overwrites_nothing(
     assert (machine.top / "victim").read_text() == "keep\n"
 
 
-def test_what_could_not_be_read_again_is_not_written(machine: Machine) -> None:
+def test_an_entry_that_could_not_be_read_again_is_not_written(machine: Machine) -> None:
     key = Key("id", tuple(_GOOD["key"]["matches"]))
     entry = AppliedEntry(1, _GOOD["time"], key, _GOOD["settings"], [], profile="[x]\ntype=script\n")
     with pytest.raises(InputError, match="not a profile of blklab's"):
@@ -178,7 +178,7 @@ def test_a_record_that_another_user_can_write_is_refused(
         change.undo(machine.roots, programs)
 
 
-def test_what_is_written_as_root_is_writable_by_no_other_whatever_the_umask(
+def test_files_of_root_are_writable_by_root_only_with_any_umask(
     machine: Machine, programs: Asked
 ) -> None:
     before = os.umask(0)

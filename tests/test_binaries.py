@@ -19,7 +19,7 @@ def test_every_program_is_built_and_runs(name: str) -> None:
     assert name in done.stdout + done.stderr
 
 
-def test_what_is_missing_or_cannot_run_is_one_line(
+def test_a_missing_or_unusable_program_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(binaries, "DIRECTORY", tmp_path)

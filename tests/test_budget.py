@@ -113,7 +113,7 @@ def test_the_order_is_that_of_a_comparison_without_a_budget() -> None:
     ]
 
 
-def test_what_will_show_is_told_also_where_nothing_will() -> None:
+def test_the_outlook_states_the_detectable_difference_or_that_there_is_none() -> None:
     told = budget.outlook(5, 2, anytime=False)
     assert told == (
         "5 repeats show a difference of 3.6 % if runs of the same differ by 2%, of 19.2 % if runs "
@@ -131,7 +131,7 @@ def test_times_are_as_people_write_them(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "m", "0", "-3m", "ten", "nan", "inf", "5x"])
-def test_what_is_no_time_is_one_line(text: str) -> None:
+def test_a_budget_that_is_no_time_is_one_line(text: str) -> None:
     with pytest.raises(
         InputError, match=r"--budget: expected a time such as 90s, .*, at most 365d, found"
     ):

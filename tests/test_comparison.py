@@ -18,6 +18,7 @@ from blklab.base.catalogue import Entry
 from blklab.base.files import check_directory, write_together, write_whole
 from blklab.domain import defaults, results_file, specs
 from blklab.domain.comparison import Planned, Setup, plan
+from blklab.domain.conditions import RigData
 from blklab.domain.events import Finished, Nowhere
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.latencies import latencies
@@ -64,7 +65,7 @@ class Plausible(ModelledDisks):
         duration_ns = round(3e9 / (1.5 if fast else 1.0) * (1 + experiment.seed / 1e3))
         return plausible.result(experiment.seed, mean_ns=mean_ns, duration_ns=duration_ns, syncs=30)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> RigData:
         return {"text": ""}
 
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
@@ -124,7 +125,7 @@ def test_a_plan_is_interleaved_and_the_same_for_the_same_seed() -> None:
     assert [run.place[:3] for run in runs[:8]] != [run.place[:3] for run in runs[8:16]]
 
 
-def test_what_is_left_out_is_not_planned_and_everything_else_is() -> None:
+def test_omitted_pairs_are_not_planned_and_all_others_are() -> None:
     disks = tuple(specs.disk(name) for name in defaults.DISKS)
     usual = defaults.schedulers("sim")
     left_out = defaults.left_out(disks, usual)
@@ -409,7 +410,7 @@ def test_files_that_belong_together_are_replaced_all_or_none(
     assert (first.read_text(), second.read_text()) == ("new", "new")
 
 
-def test_what_is_to_outlive_a_power_cut_is_renamed_on_the_disk_too(
+def test_files_that_must_survive_a_power_failure_are_synced_with_their_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced = []
@@ -466,7 +467,7 @@ def test_any_executor_gives_the_same_in_the_order_of_the_plan() -> None:
     assert told[0].planned == plan(setup())[-1]
 
 
-def test_what_is_kept_is_not_run_again_and_each_end_is_kept_under_its_number() -> None:
+def test_kept_runs_are_not_repeated_and_each_new_run_is_kept_under_its_number() -> None:
     class Kept(Nowhere):
         numbers: ClassVar[list[int]] = []
 

@@ -53,6 +53,14 @@ def test_the_cores_data_cannot_be_changed() -> None:
     assert deadline.tunables[0].name == "read_expire"
 
 
+def test_the_cores_data_are_compared_and_printed_as_data_classes_are() -> None:
+    model = _core.Disk(_core.disk_files()["wd10ezrx"], "wd10ezrx.toml")
+    first, second, *_ = model.published
+    assert first == model.published[0] != second
+    assert repr(first).startswith(f"PublishedFigure(figure={first.figure!r}, role={first.role!r}, ")
+    assert list(plain.plain(first)) == _core.PublishedFigure.FIELDS
+
+
 def test_the_cores_data_are_json_as_data_classes_are() -> None:
     model = _core.Disk(_core.disk_files()["wd10ezrx"], "wd10ezrx.toml", [("rpm", "7200")])
     document = json.loads(plain.encode(model))
@@ -74,7 +82,6 @@ def test_the_cores_data_are_json_as_data_classes_are() -> None:
         (setup.DiskData, _core.Disk),
         (setup.ParameterData, _core.Parameter),
         (setup.ValidationData, _core.Validation),
-        (setup.PublishedData, _core.PublishedFigure),
     ],
 )
 def test_documents_have_the_fields_of_the_cores_data(document: Any, of: Any) -> None:

@@ -129,7 +129,7 @@ def test_a_unit_counts_if_it_is_enabled(machine: Machine) -> None:
     assert decided(machine).influences[0].line == 3
 
 
-def test_what_is_dropped_in_beside_a_unit_counts_and_is_read_anew_when_it_is_written_anew(
+def test_drop_in_files_of_a_unit_count_and_are_read_again_after_a_change(
     machine: Machine,
 ) -> None:
     machine.disk("sda")

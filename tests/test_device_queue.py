@@ -55,7 +55,7 @@ def test_a_disk_is_found_by_its_name_its_node_a_link_to_it_and_a_partition(
         ("\x1b[2J", r"no block device '\\x1b\[2J'"),
     ],
 )
-def test_what_is_no_block_device_is_told(machine: Machine, what: str, message: str) -> None:
+def test_a_name_of_no_block_device_is_reported(machine: Machine, what: str, message: str) -> None:
     machine.disk("sda")
     machine.write("dev/notes", "no device")
     machine.link("dev/round", Path("round"))
@@ -86,7 +86,7 @@ def test_a_disk_without_scheduler_or_without_choice(machine: Machine) -> None:
         queue.find("zram0", machine.roots).read("scheduler")
 
 
-def test_what_one_setting_would_reset_comes_after_it() -> None:
+def test_a_setting_is_written_before_those_that_it_resets() -> None:
     names = ["iosched/slice_idle_us", "wbt_lat_usec", "iosched/slice_idle", "scheduler"]
     names += ["iosched/strict_guarantees", "nr_requests", "iosched/async_depth"]
     order = queue.in_order(names)
@@ -131,7 +131,7 @@ def test_a_disk_that_vanished_is_told(machine: Machine) -> None:
         (errno.EACCES, DeniedError, "not permitted; type: sudo sh -c 'echo 32 > /.*/nr_requests'"),
     ],
 )
-def test_what_the_kernel_answers_becomes_one_line(
+def test_an_error_of_the_kernel_is_one_line(
     machine: Machine,
     monkeypatch: pytest.MonkeyPatch,
     number: int,

@@ -158,7 +158,7 @@ def test_file_systems_that_are_not_mounted_come_from_udev(machine: Machine) -> N
     assert look(machine, "sda").filesystem == Filesystem("xfs", "my\\x20data", "1-2")
 
 
-def test_what_udev_has_not_looked_at_is_read_from_the_device(machine: Machine) -> None:
+def test_facts_that_udev_lacks_are_read_from_the_device(machine: Machine) -> None:
     if shutil.which("mkfs.ext4", path=_PATH) is None or shutil.which("blkid", path=_PATH) is None:
         pytest.skip("needs mkfs.ext4 and blkid: apt-get install e2fsprogs util-linux")
     machine.disk("sda")
@@ -343,7 +343,7 @@ def test_a_real_loop_device_lies_on_the_disk_of_its_file(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["sdz", "/dev/null", "/dev/disk/by-id/no"])
-def test_what_is_no_block_device_is_one_line(
+def test_a_name_of_no_block_device_is_one_line(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     from blklab.cli import main

@@ -38,7 +38,7 @@ def test_a_file_that_blklab_did_not_make_is_left_as_it_is(tmp_path: Path, conten
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "directory", "fifo", "device"])
-def test_what_is_no_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
+def test_only_a_regular_file_is_accepted(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "v"
     if kind == "link":
         path.symlink_to(made(tmp_path / "there"))

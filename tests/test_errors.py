@@ -61,7 +61,7 @@ def disk(old: str, new: str) -> object:
         ),
     ],
 )
-def test_what_is_refused_has_fields(
+def test_an_error_of_an_input_has_fields(
     refused: Callable[[], object], fields: dict[str, object]
 ) -> None:
     with pytest.raises(InputError) as caught:

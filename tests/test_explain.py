@@ -152,7 +152,7 @@ def test_clones_are_told_apart_and_a_job_means_all_of_its_clones() -> None:
     assert {found.rows[request.row] for request in found.requests} == {"reader.1"}
 
 
-def test_what_is_left_out_is_counted_and_what_is_shown_is_whole() -> None:
+def test_omitted_requests_are_counted_and_shown_ones_are_complete() -> None:
     every, few = timeline("mq-deadline"), timeline("mq-deadline", most=10)
     assert len(few.requests) == 10
     assert few.requests_left_out == len(every.requests) - 10
@@ -180,7 +180,7 @@ def test_among_many_processes_only_those_with_events_have_a_row() -> None:
     assert "late" in timeline("mq-deadline", job=few, at_ms=(0, 50)).rows.values()
 
 
-def test_what_began_before_the_window_is_known_in_it() -> None:
+def test_states_that_began_before_the_window_are_known_in_it() -> None:
     job = (real_file("side-by-side.fio")).replace("runtime=32", "runtime=8")
     whole = timeline("bfq", job=job, at_ms=(0, 6000), most=100_000)
     part = timeline("bfq", job=job, at_ms=(5000, 6000), most=100_000)

@@ -266,5 +266,5 @@ def test_two_comparisons_of_few_are_not_compared_by_percentile(
     assert pair["bytes_per_s"]["resolution"] == 1.125
 
 
-def test_what_is_not_ranked_is_settled() -> None:
+def test_a_cell_that_is_not_ranked_is_settled() -> None:
     assert Unranked("why", "not known").is_settled

@@ -76,7 +76,7 @@ def test_a_good_result_is_taken(place: Path) -> None:
         "socket.socket(socket.AF_UNIX).bind({name!r})",
     ],
 )
-def test_what_is_no_file_is_not_read(place: Path, name: str, plant: str) -> None:
+def test_only_regular_files_of_a_guest_are_read(place: Path, name: str, plant: str) -> None:
     there = str(place / "secret")
     if name == "result.json":
         (place / "secret").write_text(json.dumps(GOOD))
@@ -119,7 +119,7 @@ def test_a_result_of_other_types_is_one_line(place: Path, change: dict[str, Any]
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", "[" * 100_000, '{"error": "\\u001b[2J\\nsecond"}', "\x00\xff"]
 )
-def test_what_is_no_result_is_one_line(place: Path, text: str) -> None:
+def test_an_invalid_result_of_a_guest_is_one_line(place: Path, text: str) -> None:
     with pytest.raises(RunError) as told:
         leaves(place, f"write('result.json', {text!r})")
     assert str(told.value).isprintable()

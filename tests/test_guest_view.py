@@ -53,14 +53,14 @@ def test_a_home_and_what_is_all_users_is_not_shared_as_a_whole(
 
 
 @pytest.mark.parametrize("place", ["/proc", "/sys/block", "/dev", "/usr/bin", "/etc"])
-def test_what_is_the_machine_or_the_systems_is_not_shared_again(
+def test_system_directories_are_not_shared_twice(
     home: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     monkeypatch.chdir(place)
     assert view.shared(["true"]).paths == ()
 
 
-def test_what_the_command_names_is_shared(home: Path) -> None:
+def test_files_named_by_the_command_are_shared(home: Path) -> None:
     for name in ("program", "input", "unnamed"):
         (home / name).write_text("")
     (home / "data").mkdir()
@@ -70,7 +70,7 @@ def test_what_the_command_names_is_shared(home: Path) -> None:
     assert found.paths == tuple(home / name for name in ("program", "input", "data", "link"))
 
 
-def test_what_is_private_is_not_shared_by_naming_it(home: Path) -> None:
+def test_private_files_are_not_shared_even_if_named(home: Path) -> None:
     (home / ".ssh").mkdir()
     for name in (".ssh/id", ".netrc"):
         (home / name).write_text("key")
@@ -87,7 +87,7 @@ def test_a_link_leads_to_nothing_private(home: Path, tmp_path: Path) -> None:
     assert view.shared(["key", "keys", "all", "me"]).paths == ()
 
 
-def test_what_a_link_in_a_shared_directory_names_is_shared_where_it_lies(
+def test_the_target_of_a_link_in_a_shared_directory_is_shared_at_its_own_path(
     project: Path, tmp_path: Path
 ) -> None:
     there = tmp_path / "there"
@@ -96,7 +96,7 @@ def test_what_a_link_in_a_shared_directory_names_is_shared_where_it_lies(
     assert view.shared(["link"]).paths == (project, there)
 
 
-def test_what_is_shared_is_without_what_is_private(project: Path) -> None:
+def test_private_files_in_a_shared_directory_are_masked(project: Path) -> None:
     (project / ".ssh").mkdir()
     (project / ".env").write_text("PASSWORD=x")
     (project / ".aws").symlink_to("/elsewhere")
@@ -105,7 +105,7 @@ def test_what_is_shared_is_without_what_is_private(project: Path) -> None:
     assert project / ".aws" not in found
 
 
-def test_what_was_asked_for_is_shared_once(project: Path, home: Path) -> None:
+def test_a_path_given_several_times_is_shared_once(project: Path, home: Path) -> None:
     (home / "more/inner").mkdir(parents=True)
     found = view.shared(["true"], [home / "more", Path("../more/inner"), home / "more"])
     assert found.paths == (home / "more", project)
@@ -123,14 +123,16 @@ def test_what_was_asked_for_is_shared_once(project: Path, home: Path) -> None:
         ("~/away", "~/away does not exist"),
     ],
 )
-def test_what_is_never_shared_is_told(home: Path, asked: str, why: str) -> None:
+def test_paths_that_are_never_shared_are_refused_with_the_reason(
+    home: Path, asked: str, why: str
+) -> None:
     (home / ".ssh").mkdir()
     with pytest.raises(InputError) as told:
         view.shared(["true"], [Path(asked)])
     assert str(told.value).startswith(f"--share: {why}")
 
 
-def test_what_a_guests_own_directories_hide_is_mounted_again(tmp_path: Path) -> None:
+def test_paths_hidden_by_the_guests_own_directories_are_mounted_again(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     shown = view.View(shared=(tmp_path, file, Path("/usr"))).hidden_by_own()
@@ -157,7 +159,7 @@ def test_root_is_told_what_its_guest_cannot_read(closed: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_what_a_users_group_may_read_of_the_systems_is_not_there(project: Path) -> None:
+def test_system_files_that_only_the_users_group_may_read_are_hidden(project: Path) -> None:
     user, group = 1000, 50_000
     files = {
         Path(f"/etc/blklab-test-{os.getpid()}-{mode:o}"): mode for mode in (0o644, 0o640, 0o600)

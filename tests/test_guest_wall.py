@@ -302,7 +302,7 @@ os.wait(); write("/run/blklab/run/ready")
 
 
 @needs_wall
-def test_what_a_guest_may_write_has_a_bound(place: Path) -> None:
+def test_the_space_that_a_guest_can_write_is_bounded(place: Path) -> None:
     script = """
 def fill(directory):
     number = 0
@@ -340,7 +340,7 @@ def test_a_guest_that_talks_without_end_is_ended_in_time(place: Path) -> None:
 
 
 @needs_wall
-def test_what_a_guest_says_at_its_end_is_fit_for_a_terminal(place: Path) -> None:
+def test_the_last_output_of_a_guest_is_escaped_for_the_terminal(place: Path) -> None:
     image = hostile_kernel.image(place, r"print('\033]0;yours\007\033[2J', '\u202e'); sys.exit(1)")
     with (
         pytest.raises(KernelError) as told,

@@ -124,7 +124,7 @@ def test_any_value_of_a_disk_is_taken_or_refused_in_one_line(
         ("size=1m\ninclude /dev/zero", "not a regular file"),
     ],
 )
-def test_what_cannot_be_simulated_is_refused(options: str, message: str) -> None:
+def test_jobs_that_cannot_be_simulated_are_refused(options: str, message: str) -> None:
     with pytest.raises(BlklabError, match=message):
         blklab.simulate(f"[job]\n{options}\n", disk="su800-128gb")
 

@@ -77,7 +77,7 @@ def test_a_table_tells_model_size_and_latency() -> None:
         (f"{HEAD}\n{ROW.replace('250059350016', '12x')}", None, "size_bytes: found '12x'"),
     ],
 )
-def test_what_is_not_figures_of_io_cost_is_refused_in_one_line(
+def test_text_without_figures_of_io_cost_is_refused_in_one_line(
     text: str, model: str | None, line: str
 ) -> None:
     with pytest.raises(InputError) as refused:
@@ -192,7 +192,7 @@ def test_a_table_from_a_file_or_from_stdin_gives_name_and_size(tmp_path: Path) -
         (["iocost", "su800-128gb", "--device", "sda"], "device: found 'sda'; expected MAJOR:MIN"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(words: list[str], line: str) -> None:
+def test_wrong_arguments_of_iocost_are_one_line(words: list[str], line: str) -> None:
     code, said = blklab_says("disks", *words)
     assert code == 2
     assert said.startswith(line) and "\n" not in said.strip()

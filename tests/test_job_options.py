@@ -327,7 +327,7 @@ def test_runtime_ends_a_job_and_time_based_goes_on_until_then() -> None:
     assert only(repeated).read.bytes > 8 * MIB
 
 
-def test_what_is_done_in_ramp_time_is_not_counted() -> None:
+def test_io_in_ramp_time_is_not_counted() -> None:
     # In a small file more reads find their neighbours read ahead the longer the job runs.
     job = ("rw=randread", "size=64m", "time_based", "runtime=200ms")
     plain, ramped = simulate(*job), simulate(*job, "ramp_time=300ms")
@@ -568,7 +568,7 @@ def test_lockmem_leaves_the_page_cache_less() -> None:
         ("nice=-5", "CPUs serve processes in order of arrival"),
     ],
 )
-def test_what_the_modelled_host_has_not_is_refused(option: str, said: str) -> None:
+def test_options_beyond_the_modelled_host_are_refused(option: str, said: str) -> None:
     with pytest.raises(InputError) as refused:
         simulate(*option.split("\n"))
     text = str(refused.value)

@@ -118,7 +118,7 @@ def test_a_guest_runs_the_hosts_programs_and_writes_to_its_run_directory(
     assert b"said a b c" in done.console
 
 
-def test_what_the_rig_needs_is_in_the_kernel(linux: Path, place: Path) -> None:
+def test_the_kernel_has_everything_that_the_rig_needs(linux: Path, place: Path) -> None:
     script = """
     modes=/sys/module/null_blk/parameters
     cat /proc/filesystems /proc/misc > $run/names

@@ -58,7 +58,7 @@ def test_the_same_kernel_is_built_once(ball: str) -> None:
     assert (first.kernel.version, first.kernel.compiled) == ("7.3.4", 2)
 
 
-def test_what_a_source_lacks_that_our_patches_do_not_fit_is_told(ball: str) -> None:
+def test_the_effect_of_patches_that_do_not_fit_a_source_is_reported(ball: str) -> None:
     notes: list[str] = []
 
     class Told(Steps):
@@ -184,7 +184,7 @@ def test_a_patch_cannot_leave_the_source(ball: str, tmp_path: Path, name: str, w
         build(ball, [bad])
 
 
-def test_what_the_compiler_says_is_shown_with_the_way_to_all_of_it(
+def test_the_compilers_error_is_shown_with_the_path_of_the_log(
     linux: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (linux / "block/elevator.c").write_text("int elevator = undeclared;\n")

@@ -165,9 +165,7 @@ def test_they_agree_on_buffered_reads_and_on_trims(
             assert one.clat.mean_ns == pytest.approx(other.clat.mean_ns, abs=10)
 
 
-def test_what_is_written_through_the_page_cache_and_synced_is_on_the_disk(
-    place: Path, kernel: str
-) -> None:
+def test_buffered_writes_are_on_the_disk_after_fsync(place: Path, kernel: str) -> None:
     job = BUFFERED + "rw=randwrite\nbs=8k\nfsync=4\nnumber_ios=400\n"
     real = on_kernel(kernel, "native", job)
     simulated = blklab.simulate(job, disk="wd10ezrx", scheduler="mq-deadline", host=specs.GUEST)
@@ -184,7 +182,7 @@ def test_what_is_written_through_the_page_cache_and_synced_is_on_the_disk(
         ("rw=trim\nioengine=libaio", "a: the native driver trims only by engines that wait"),
     ],
 )
-def test_what_the_native_driver_cannot_do_it_says(
+def test_the_native_driver_refuses_options_that_it_lacks(
     place: Path, kernel: str, options: str, message: str
 ) -> None:
     with pytest.raises(RunError) as told:
@@ -250,7 +248,7 @@ def test_fios_direct_io_is_followed_over_time_to_the_last_byte(place: Path, kern
 
 
 @real_fio.needs_fio
-def test_what_is_not_followed_over_time_is_left_out(place: Path, kernel: str) -> None:
+def test_columns_that_were_not_tracked_are_omitted(place: Path, kernel: str) -> None:
     real = on_kernel(kernel, "fio", JOB.replace("direct=1", "direct=0"))
     columns = real.series.columns()
     assert "read_bytes" not in columns and len(real.series.read_bytes) == 0
@@ -305,7 +303,7 @@ def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:
         ({"scheduler": "kyber:nr_requests=x"}, "nr_requests"),
     ],
 )
-def test_what_cannot_be_right_is_refused_before_a_guest_starts(
+def test_wrong_arguments_are_refused_before_a_guest_starts(
     place: Path, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError) as told:
@@ -320,7 +318,7 @@ def test_what_cannot_be_right_is_refused_before_a_guest_starts(
         ("kyber:read_lat=3", "read_lat: no such tunable; there are: read_lat_nsec"),
     ],
 )
-def test_what_the_kernel_does_not_have_is_told_in_its_words(
+def test_a_scheduler_or_tunable_that_the_kernel_lacks_is_reported_in_its_words(
     place: Path, kernel: str, spec: str, message: str
 ) -> None:
     with pytest.raises(RunError) as told:
@@ -364,7 +362,7 @@ def test_tunables_go_where_the_kernel_has_them() -> None:
 
 
 @real_fio.needs_fio
-def test_what_fio_wrote_is_kept_and_a_comparison_goes_on_with_its_kernel(
+def test_fios_output_is_kept_and_a_resumed_comparison_uses_the_same_kernel(
     place: Path, kernel: str
 ) -> None:
     (place / "job.fio").write_text(JOB)
@@ -381,7 +379,7 @@ def test_what_fio_wrote_is_kept_and_a_comparison_goes_on_with_its_kernel(
         # What fio counted is what was made of it.
         clat_ns = written["jobs"][0]["read"]["clat_ns"]
         assert clat_ns["N"] == one.measurement.latencies["read"].ios
-    assert found.facts["versions"]["fio"].startswith("fio-")
+    assert str(found.facts["versions"]["fio"]).startswith("fio-")
     with store.writing() as connection:
         connection.execute(schema.RUN.delete().where(schema.RUN.c.number == 1))
         connection.execute(schema.COMPARISON.update().values(ended_at=None, owner=None))

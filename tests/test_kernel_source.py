@@ -86,7 +86,7 @@ def test_a_version_is_fetched_once_and_then_needs_no_network(
 
 
 @needs_tools
-def test_what_no_kernel_of_ours_is_built_of_is_not_unpacked_but_its_kconfig_is(
+def test_unused_folders_of_a_source_are_not_unpacked_except_for_their_kconfig(
     debian: fake_linux.Mirror,
 ) -> None:
     top = source.find("7.3", Steps()).top

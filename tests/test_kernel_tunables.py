@@ -48,7 +48,9 @@ def test_async_depth_follows_nr_requests_where_the_rig_sets_it_itself() -> None:
         ("mq-deadline:front_merge=1", "iosched/front_merge: no such tunable; there are: .*front_m"),
     ],
 )
-def test_what_a_kernel_makes_something_else_of_is_refused(spec: str, message: str) -> None:
+def test_a_value_that_the_kernel_changes_beyond_rounding_is_refused(
+    spec: str, message: str
+) -> None:
     with pytest.raises(RunError, match=message):
         notes(spec)
 

@@ -72,7 +72,7 @@ def test_a_device_with_nothing_on_it_is_written_to_only_if_that_is_meant(loop: s
     [(ext4, "it holds ext4"), (swap, "it holds swap"), (lvm, "it holds LVM2_member"),
      (table, "it holds dos")],
 )  # fmt: skip
-def test_what_holds_something_known_is_written_to_only_under_its_full_id(
+def test_a_device_with_known_data_is_written_to_only_under_its_full_id(
     loop: str, write: object, what: str
 ) -> None:
     assert callable(write)
@@ -106,7 +106,7 @@ def refused(name: str) -> str:
     return line.removeprefix(f"/dev/{name}: ").partition(". The job writes")[0]
 
 
-def test_what_is_mounted_is_never_written_to(tmp_path: Path) -> None:
+def test_a_mounted_device_is_never_written_to(tmp_path: Path) -> None:
     with loop_device.file_system(tmp_path) as mounted:
         name = target.find(str(mounted)).disks[0]
         assert refused(name) == f"it is mounted at {mounted}"
@@ -114,7 +114,7 @@ def test_what_is_mounted_is_never_written_to(tmp_path: Path) -> None:
             pass
 
 
-def test_what_is_mounted_where_we_do_not_see_it_is_never_written_to(tmp_path: Path) -> None:
+def test_a_device_mounted_in_another_namespace_is_never_written_to(tmp_path: Path) -> None:
     loop_device.require()
     with loop_device.attached(tmp_path) as name:
         ext4(Path(f"/dev/{name}"))
@@ -138,7 +138,7 @@ def test_swap_in_use_is_never_written_to(loop: str) -> None:
         subprocess.run(["swapoff", node], check=True)
 
 
-def test_what_a_program_has_for_itself_alone_is_never_written_to(loop: str) -> None:
+def test_a_device_opened_exclusively_is_never_written_to(loop: str) -> None:
     with danger.kept_for_writing(loop, allowed=True, overwrite=None):
         assert refused(loop) == "a program has opened it exclusively"
     with danger.kept_for_writing(loop, allowed=True, overwrite=None):
@@ -241,7 +241,7 @@ def test_without_the_programs_nothing_is_written(
         danger.check(loop, allowed=True, overwrite=None)
 
 
-def test_what_holds_a_device_is_told(tmp_path: Path) -> None:
+def test_the_reason_why_a_device_is_in_use_is_reported(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     sda = machine.disk("sda")
     part = machine.partition(sda, "sda1", number="8:1")
@@ -290,7 +290,7 @@ def test_a_directory_is_resolved_to_the_disks_below_all_layers(tmp_path: Path) -
         target.find(str(here), machine.roots)
 
 
-def test_what_is_neither_directory_nor_device_is_one_line(tmp_path: Path) -> None:
+def test_a_target_that_is_neither_directory_nor_device_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"expected a directory.* found a file"):
         target.find(str(tmp_path / "file"))

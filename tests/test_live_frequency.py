@@ -24,11 +24,11 @@ def watched(top: Path, before: tuple[int, ...], after: tuple[int, ...]) -> Frequ
     watch = Frequency(set_to(top, *before), interval_s=0.001)
     with watch:
         deadline = time.monotonic() + 60
-        while not watch.to_json():
+        while watch.seen() is None:
             assert time.monotonic() < deadline
         set_to(top, *after)
         seen = {max(before), max(after)}
-        while set(watch.to_json()["cpu_khz"].values()) != seen:
+        while set((watch.seen() or {}).values()) != seen:
             assert time.monotonic() < deadline
     return watch
 
@@ -46,12 +46,14 @@ def test_a_change_of_the_fastest_cpu_is_noted(
 ) -> None:
     found = watched(tmp_path, (800_000, 3_000_000), after)
     low, high = sorted((3_000_000, max(after)))
-    assert found.to_json() == {"cpu_khz": {"min": low, "max": high}}
+    assert found.seen() == {"min": low, "max": high}
     assert found.notes() == note
 
 
 @pytest.mark.parametrize("texts", [(), ("<unknown>",), (0,)])
-def test_where_it_is_not_told_there_is_nothing(tmp_path: Path, texts: tuple[object, ...]) -> None:
+def test_without_a_reported_frequency_there_is_no_figure_and_no_note(
+    tmp_path: Path, texts: tuple[object, ...]
+) -> None:
     with Frequency(set_to(tmp_path, *texts), interval_s=0.001) as found:
         time.sleep(0.01)
-    assert (found.to_json(), found.notes()) == ({}, [])
+    assert (found.seen(), found.notes()) == (None, [])

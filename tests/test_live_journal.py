@@ -138,7 +138,7 @@ def test_a_scheduler_is_used_with_its_defaults_whatever_was_set_before(
         assert loop.settings() == plain
 
 
-def test_what_the_journal_does_not_know_cannot_be_set(
+def test_a_setting_that_the_journal_lacks_cannot_be_set(
     loop: Queue, journal: Journal, signals: Signals
 ) -> None:
     with (
@@ -320,7 +320,7 @@ def test_a_damaged_record_is_one_line_and_nothing_is_written(journal: Journal, t
 
 @pytest.mark.parametrize("what", ["directory", "record"])
 @pytest.mark.parametrize("how", ["owner", "mode"])
-def test_what_another_user_can_write_is_not_acted_upon(
+def test_records_that_another_user_can_write_are_ignored(
     loop: Queue, journal: Journal, what: str, how: str
 ) -> None:
     if os.geteuid() != 0:

@@ -162,7 +162,7 @@ def test_events_that_found_no_room_are_told(loop: str, monkeypatch: pytest.Monke
 
 
 @needs_tracefs
-def test_what_a_killed_process_traced_is_removed(loop: str, journal: Journal) -> None:
+def test_trace_instances_of_a_killed_process_are_removed(loop: str, journal: Journal) -> None:
     child = os.fork()
     if child == 0:
         with tracefs.tracing([loop], journal, Signals(), []) as instance:
@@ -223,7 +223,7 @@ def made_tracefs(top: Path, *tracepoints: str) -> Roots:
     return Roots(sys=top / "sys")
 
 
-def test_where_it_may_not_be_the_reason_is_told(
+def test_the_reason_why_tracing_is_impossible_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nowhere = Roots(sys=tmp_path / "sys")
@@ -238,7 +238,7 @@ def test_where_it_may_not_be_the_reason_is_told(
     assert tracefs.why_not(here).endswith("/instances; that needs root")
 
 
-def test_what_is_not_followed_is_a_note_of_the_run() -> None:
+def test_a_run_without_traced_requests_has_a_note() -> None:
     place = target.Target(Path("/x"), None, ("sda", "sd\nb"))
     instance = tracefs.Instance(Path("/x"), "", ())
     assert requests.Following(instance).follower(place, None) == (
@@ -276,7 +276,7 @@ def test_a_disk_that_has_gone_is_one_line(tmp_path: Path) -> None:
 
 
 @needs_tracefs
-def test_what_tracefs_refuses_leaves_nothing_open_and_nothing_behind(
+def test_an_error_of_tracefs_leaves_no_open_file_and_no_instance(
     loop: str, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = target.find(f"/dev/{loop}")

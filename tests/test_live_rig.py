@@ -115,7 +115,7 @@ def test_a_single_run_is_kept_with_what_fio_wrote_and_the_state_of_the_disk(
     assert ios == one.measurement.latencies["read"].ios > 0
     for state in (one.device_before, one.device_after):
         assert state and state["settings"][disk_of(mounted).name]["scheduler"] == "kyber"
-    assert kept.facts["versions"]["fio"].startswith("fio-")
+    assert str(kept.facts["versions"]["fio"]).startswith("fio-")
 
 
 def test_the_cache_is_cold_or_warm_as_it_is_asked_for(mounted: Path) -> None:
@@ -410,7 +410,7 @@ def test_a_disk_is_described_as_it_was_before_a_run_that_was_killed(
 _NO_ROOM = "the files need 60 MiB, {} has room for [0-9.]+ MiB; smaller ones: [a-z]+:size="
 
 
-def test_what_needs_more_room_than_there_is_is_refused_before_anything_is_written(
+def test_a_job_larger_than_the_free_space_is_refused_before_anything_is_written(
     mounted: Path, journal: Journal
 ) -> None:
     place = LiveRig()
@@ -438,7 +438,7 @@ def test_what_needs_more_room_than_there_is_is_refused_before_anything_is_writte
         ({}, "kyber@mine", "a kernel of its own needs --rig kernel"),
     ],
 )
-def test_what_cannot_be_is_one_line_and_nothing_runs(
+def test_wrong_options_are_one_line_and_nothing_runs(
     mounted: Path, journal: Journal, options: dict[str, str], scheduler: str, message: str
 ) -> None:
     before = disk_of(mounted).settings()

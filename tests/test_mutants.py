@@ -165,7 +165,7 @@ def test_a_program_of_tests_that_crashes_has_failed_what_it_did_not_say(tmp_path
         (lambda _: Outcome(frozenset(), frozenset(), "error: expected `;`"), 1),
     ],
 )
-def test_what_survives_is_counted_and_is_an_error(
+def test_surviving_faults_are_counted_and_are_an_error(
     said: object,
     code: int,
     checkout: Path,

@@ -76,7 +76,7 @@ def test_a_pipe_in_place_of_a_file_is_told_at_once(command: str, tmp_path: Path)
         ("/none\0", "/none\0: embedded null byte"),
     ],
 )
-def test_what_is_no_file_is_told(what: str, line: str) -> None:
+def test_a_path_that_is_no_file_is_reported(what: str, line: str) -> None:
     with pytest.raises(InputError) as found:
         content(Path(what), 100, "a patch")
     assert str(found.value) == line

@@ -221,7 +221,7 @@ def test_a_server_that_does_not_come_up_says_why(
             server.running().__enter__()
 
 
-def test_what_gives_no_figure_is_one_line() -> None:
+def test_output_without_a_figure_is_one_line() -> None:
     failed = "Threads started!\nFATAL: mysql_stmt_execute() returned error 126\n"
     with pytest.raises(RunError, match=r"^sysbench: printed no figure: FATAL: mysql_stmt_execute"):
         sysbench_oltp._outcome(failed)

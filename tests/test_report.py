@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import asdict, replace
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
@@ -22,7 +23,7 @@ from blklab.domain.results_file import Results
 from blklab.domain.setup import SetupData
 from blklab.execute import Local, carry_out
 from blklab.experiment.analyse import analyse
-from blklab.report import payload
+from blklab.report import parts, payload
 from tests.browser import PHONE, Browser, drawn, needs_browser
 from tests.test_comparison import Plausible, setup
 
@@ -116,7 +117,35 @@ def test_the_page_asks_nothing_of_any_network() -> None:
         assert "src" not in attributes
         assert not (attributes.get("href") or "#").startswith("http")
     assert "default-src 'none'" in text
-    assert len(text) < 12e6
+
+
+needs_bundle = pytest.mark.skipif(
+    not parts.BUNDLE.is_file(), reason="Plotly's bundle was not fetched: `make setup` with npm"
+)
+WITHOUT_BUNDLE = Path("/nonexistent")
+VERSION = re.compile(r"plotly\.js (?:\(basic - minified\) )?v(\S+)")
+
+
+@needs_bundle
+def test_the_bundle_has_the_version_of_the_python_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = VERSION.search(parts.plotly())
+    monkeypatch.setattr(parts, "BUNDLE", WITHOUT_BUNDLE)
+    whole = VERSION.search(parts.plotly())
+    assert small and whole and small[1] == whole[1]
+    locked = json.loads((files("blklab.report") / "bundle/package-lock.json").read_text())
+    [bundle] = [one for name, one in locked["packages"].items() if name]
+    assert bundle["version"] == small[1]
+    assert bundle["integrity"].startswith("sha512-")
+
+
+@needs_bundle
+def test_a_page_with_the_bundle_is_a_third_of_one_with_all_of_plotly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = len(page(results()))
+    monkeypatch.setattr(parts, "BUNDLE", WITHOUT_BUNDLE)
+    assert small < 1.6e6
+    assert 3 * small < len(page(results())) < 6e6
 
 
 def test_hostile_names_stay_text_everywhere() -> None:
@@ -191,7 +220,7 @@ def reasons(column: str) -> dict[str, str]:
     return dict(cells[0]["unmeasured"])
 
 
-def test_what_was_not_measured_is_said_and_not_drawn_as_nothing() -> None:
+def test_missing_measurements_are_stated_and_not_drawn_as_zero() -> None:
     assert list(reasons("read_bytes")) == ["processes"]
     assert reasons("in_flight_milli")["queue"].startswith("Not measured: ")
     assert reasons("read_clat_max_ns") == {}
@@ -212,6 +241,16 @@ def test_a_browser_draws_every_picture_without_an_error(
     document = browser.opened(tmp_path, page(results(name)))
     assert drawn(document) == PICTURES
     assert "window.hacked=1</script>" not in document.replace("\\u003c", "")
+
+
+@needs_browser
+def test_a_browser_draws_the_same_pictures_with_all_of_plotly(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "BUNDLE", WITHOUT_BUNDLE)
+    document = browser.opened(tmp_path, page(results()))
+    assert drawn(document) == PICTURES
+    assert "plotly.js (basic" not in document
 
 
 @needs_browser

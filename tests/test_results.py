@@ -145,7 +145,7 @@ def run_failing(*arguments: str) -> str:
     return str(error.value)
 
 
-def test_what_makes_two_unlike_is_said(here: Path) -> None:
+def test_differences_between_two_comparisons_are_stated(here: Path) -> None:
     first = compared()
     (here / "tiny.fio").write_text(JOB + "bs=8k\n")
     second = compared("--scheduler", "bfq")
@@ -186,7 +186,7 @@ def exported(*numbers: int) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("on_both")
-def test_what_is_exported_and_imported_is_the_same(here: Path) -> None:
+def test_an_imported_export_has_the_same_results(here: Path) -> None:
     numbers = (compared(), compared(disk="950pro-256gb"))
     run("results", "export", *map(str, numbers), "--out", "export.json")
     assert lines("results", "import", "export.json") == ["already there: 1, 2"]
@@ -230,7 +230,7 @@ def test_tables_have_a_row_for_each_run_and_no_formula(here: Path) -> None:
 
 
 @pytest.mark.usefixtures("on_both")
-def test_what_is_removed_is_gone_all_or_none(here: Path) -> None:
+def test_comparisons_are_removed_all_or_none(here: Path) -> None:
     first, second = compared(), compared()
     assert run_failing("results", "remove", str(first), "99") == (
         "no comparison 99; see: blklab results"
@@ -341,7 +341,7 @@ def test_names_from_elsewhere_do_not_reach_the_terminal_or_the_page_as_they_are(
     assert evil not in (here / "reports/2/report.html").read_text(encoding="utf-8")
 
 
-def test_what_an_error_quotes_is_harmless(
+def test_text_quoted_by_an_error_is_escaped(
     here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "evil.json").write_text(json.dumps({"format": f"{_ESCAPE}[2J" * 50, "version": 1}))
@@ -410,7 +410,7 @@ def test_what_an_error_quotes_is_harmless(
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_with_where(
+def test_a_wrong_value_in_an_import_is_refused_with_its_place(
     here: Path, where: str, value: dict[str, Any], message: str
 ) -> None:
     document = exported(compared(repeats=2))

@@ -140,7 +140,7 @@ def nobodys() -> None:
         connection.execute(schema.COMPARISON.update().values(owner=None))
 
 
-def test_what_has_run_to_its_end_is_only_written_again(here: Path) -> None:
+def test_resuming_a_complete_comparison_only_writes_the_report_again(here: Path) -> None:
     run(*TINY)
     before = (here / "reports/compare/results.json").read_bytes()
     shutil.rmtree(here / "reports")
@@ -169,7 +169,7 @@ def test_what_has_run_to_its_end_is_only_written_again(here: Path) -> None:
         (["compare", "--resume", "--store", "absent.db"], "absent.db: no store there yet"),
     ],
 )
-def test_what_cannot_go_on_is_one_line(
+def test_a_comparison_that_cannot_be_resumed_is_one_line(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
@@ -353,7 +353,7 @@ def test_a_study_is_a_comparison_for_each_part_and_its_report_is_made_again(here
 @pytest.mark.parametrize(
     ("command", "results"), [(TINY, "compare"), (("run", "tiny.toml"), "tiny/two")]
 )
-def test_what_is_not_to_be_kept_has_the_same_results_and_nothing_in_the_store(
+def test_with_no_keep_the_results_are_the_same_and_the_store_stays_empty(
     command: tuple[str, ...], results: str, here: Path, own_store: Path
 ) -> None:
     done = run(*command, "--no-keep", "--json")
@@ -380,7 +380,7 @@ def test_an_interrupted_comparison_that_is_not_kept_names_no_way_to_resume(
 
 
 @pytest.mark.parametrize("command", [TINY, ("run", "tiny.toml")])
-def test_what_is_refused_before_its_first_run_is_not_kept(
+def test_a_comparison_refused_before_its_first_run_is_not_kept(
     command: tuple[str, ...], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> object:

@@ -86,7 +86,9 @@ def test_root_keeps_rights_about_files_and_changes_only_where_it_was_told(tmp_pa
     ("program", "rig", "more"),
     [(True, "live", ""), (True, "kernel", ""), (False, "sim", ""), (True, "sim", "resume")],
 )
-def test_what_needs_rights_keeps_them(program: bool, rig: str, more: str, tmp_path: Path) -> None:
+def test_commands_that_need_rights_keep_them(
+    program: bool, rig: str, more: str, tmp_path: Path
+) -> None:
     found = deceived(tmp_path, program=program, rig=rig, more=more)
     assert found["inside"] and found["outside"] and found["child"]
     assert found["effective"] > 0b1111

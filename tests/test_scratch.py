@@ -56,7 +56,7 @@ def test_it_is_there_for_the_run_and_then_gone(own: Path, journal: Journal) -> N
     assert (list(own.iterdir()), list(journal.directory.iterdir())) == ([], [])
 
 
-def test_what_a_killed_process_has_left_is_restored(own: Path, journal: Journal) -> None:
+def test_leftovers_of_a_killed_process_are_removed(own: Path, journal: Journal) -> None:
     killed()
     [place] = own.iterdir()
     assert leftovers.restore(journal).done == [f"{place}: removed"]
@@ -119,7 +119,7 @@ def test_many_threads_have_their_own(own: Path, journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("what", ["link", "another", "of another user"])
-def test_what_took_its_place_is_left_alone(
+def test_a_file_in_the_place_of_a_leftover_is_not_touched(
     own: Path, journal: Journal, tmp_path: Path, what: str
 ) -> None:
     killed()

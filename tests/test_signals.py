@@ -30,7 +30,7 @@ def test_every_signal_that_ends_a_process_is_caught_but_those_of_its_own_faults(
     assert missed == faults | {signal.SIGKILL}
 
 
-def test_what_is_handled_or_ignored_stays_so_and_all_is_as_before_at_the_end() -> None:
+def test_handled_and_ignored_signals_stay_so_and_all_handlers_are_restored() -> None:
     def theirs(*_: object) -> None:
         arrived.append(1)
 

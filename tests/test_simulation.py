@@ -101,7 +101,7 @@ def test_a_job_may_be_a_path_and_a_disk_may_be_changed(tmp_path: Path) -> None:
         ("absent.fio", "950pro-256gb", "none", r"absent\.fio: No such file"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line_with_the_right_word(
+def test_an_input_error_is_one_line_with_the_nearest_right_word(
     job: str, disk: str, scheduler: str, message: str
 ) -> None:
     with pytest.raises(InputError, match=message) as caught:

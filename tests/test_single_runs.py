@@ -125,7 +125,7 @@ def test_parallel_openings_of_the_store_import_each_run_once() -> None:
     assert len(read.listed(store)) == count
 
 
-def test_what_cannot_be_taken_in_is_set_aside_and_the_others_are_taken_in() -> None:
+def test_a_run_that_cannot_be_imported_is_set_aside_and_the_others_are_imported() -> None:
     for seed in range(4):
         once("--seed", str(seed))
     directory = single.directory(place.find())
@@ -165,7 +165,7 @@ def _too_often(document: dict[str, Any]) -> None:
     document["runs"][0]["measurement"]["repeat"] = 1 << 63
 
 
-def test_what_cannot_be_taken_in_yet_waits_and_the_rest_is_shown(
+def test_runs_wait_while_the_store_is_locked_and_the_stored_ones_are_shown(
     own_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once()

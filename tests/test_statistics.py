@@ -304,7 +304,7 @@ def test_a_tie_is_settled_when_neither_may_be_better_by_what_matters(
     assert tie.is_settled == settled
 
 
-def test_what_will_show_is_what_intervals_of_such_runs_say() -> None:
+def test_the_detectable_difference_matches_the_intervals_of_such_runs() -> None:
     random = np.random.default_rng(5)
     for anytime in (False, True):
         widths = []

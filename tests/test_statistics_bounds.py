@@ -107,7 +107,7 @@ def test_the_quantile_is_as_large_as_a_thousand_schedulers_need() -> None:
 
 
 @given(st.floats(0.0, 1e6), st.integers(1, 40), st.integers(1, 64), st.booleans())
-def test_what_will_show_is_told_of_any_spread(
+def test_the_detectable_difference_is_defined_for_any_spread(
     spread: float, count: int, candidates: int, anytime: bool
 ) -> None:
     assert statistics.visible(count, spread, candidates, anytime=anytime) >= statistics.MATTERS

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import text
@@ -20,6 +20,7 @@ from sqlalchemy import text
 from blklab.domain import core, events, specs
 from blklab.domain import results_file as documents
 from blklab.domain.comparison import Setup, plan
+from blklab.domain.conditions import DeviceState
 from blklab.domain.events import Finished
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
@@ -50,6 +51,10 @@ def setup(tmp_path: Path) -> Setup:
     )
 
 
+def state(disk: str, **settings: str) -> DeviceState:
+    return {"settings": {disk: settings}, "counters": {}, "temperatures_c": {}, "load": 0.5}
+
+
 class Telling(sim.SimRig):
     """A rig whose runs bring along what real disks and real programs do."""
 
@@ -58,8 +63,8 @@ class Telling(sim.SimRig):
         return replace(
             made,
             raw={"fio.json": b'{"jobs": []}' * 100, "odd": bytes(range(256))},
-            device_before={"scheduler": experiment.scheduler.label, "model": "\x1b[31m<b>"},
-            device_after={"scheduler": "none"},
+            device_before=state("sda", scheduler=experiment.scheduler.label, model="\x1b[31m<b>"),
+            device_after=state("sda", scheduler="none"),
         )
 
 
@@ -106,18 +111,19 @@ def test_a_run_is_read_back_with_all_that_was_kept_of_it(anywhere: str, setup: S
     assert found.setup["disks"][0]["text"] == setup.disks[0].file.text
     assert found.setup["workloads"][0]["text"] == JOB
     assert found.facts["versions"]["blklab"] == core.version()
-    assert found.facts["machine"]["cpus"] >= 1
+    assert cast(int, found.facts["machine"]["cpus"]) >= 1
     for run, planned in zip(found.runs, plan(setup), strict=True):
         measured = run.measurement
         assert (measured.scheduler, measured.repeat) == (planned.scheduler.label, planned.repeat)
         assert measured.seed == planned.experiment.seed
         assert run.raw == {"fio.json": b'{"jobs": []}' * 100, "odd": bytes(range(256))}
-        assert run.device_before == {"scheduler": planned.scheduler.label, "model": "\x1b[31m<b>"}
-        assert run.device_after == {"scheduler": "none"}
+        label = planned.scheduler.label
+        assert run.device_before == state("sda", scheduler=label, model="\x1b[31m<b>")
+        assert run.device_after == state("sda", scheduler="none")
         assert run.begun_at <= run.ended_at
 
 
-def test_what_was_interrupted_is_partial_and_goes_on_to_the_same(
+def test_an_interrupted_comparison_is_partial_and_resumes_to_the_same_results(
     anywhere: str, setup: Setup
 ) -> None:
     store = open_store(place.find(anywhere))
@@ -291,7 +297,7 @@ def test_a_server_that_does_not_answer_is_one_line() -> None:
     assert "secret" not in str(error.value)
 
 
-def test_what_is_packed_is_unpacked_and_anything_else_is_damage() -> None:
+def test_packed_data_unpack_and_damaged_data_are_refused() -> None:
     around = [b"x" * size for size in range(190, 210)]
     for content in (b"", b"x", *around, b"x" * 5000, random.Random(1).randbytes(5000)):
         assert packing.unpack(packing.pack(content)) == content
@@ -417,7 +423,7 @@ class Renumbered(events.Nowhere):
 
 
 @pytest.mark.parametrize("content", [b"x" * 5000, b"SQLite format 3\x00" + b"x" * 5000])
-def test_what_is_no_database_is_refused(own_store: Path, content: bytes) -> None:
+def test_a_file_that_is_no_store_is_refused(own_store: Path, content: bytes) -> None:
     own_store.write_bytes(content)
     with pytest.raises(StoreError, match=r"results\.db: (not a store of blklab|damaged)"):
         open_store(place.find())

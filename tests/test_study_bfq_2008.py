@@ -63,7 +63,7 @@ def test_sequential_readers_are_as_published_where_the_disk_is_slow(
     assert found == {f"sequential-{readers}": "not reproduced" for readers in (16, 32, 64)}
 
 
-def test_whatever_does_not_come_out_has_a_reason(judgements: list[Judgement]) -> None:
+def test_each_statement_that_is_not_reproduced_has_a_reason(judgements: list[Judgement]) -> None:
     missed = [row for row in judgements if row["outcome"] == "not reproduced"]
     assert missed
     stated = tomllib.loads(STUDIES.paths()["bfq-2008"].read_text())

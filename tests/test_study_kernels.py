@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +15,7 @@ from blklab import study as study_files
 from blklab.base.catalogue import Entry
 from blklab.cli import app
 from blklab.domain import core, scheduler, specs
+from blklab.domain.conditions import RigData
 from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.errors import InputError
@@ -70,7 +70,7 @@ class Recorded(ModelledDisks):
     def cancel(self) -> None:
         self.cancelled.set()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> RigData:
         return {"text": "Linux"}
 
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
@@ -87,7 +87,7 @@ def order(name: str, summary: str = "", late_disk: str = "") -> Kernel:
     return Kernel(name, summary, None, (), (), (), late_disk)
 
 
-def test_what_stands_behind_the_at_is_the_kernel() -> None:
+def test_the_name_after_an_at_sign_is_the_kernel() -> None:
     spec = specs.scheduler("kyber:read_lat_nsec=1@slow")
     assert spec == SchedulerSpec("kyber", (("read_lat_nsec", "1"),), "slow")
     assert (spec.told, spec.label) == ("kyber:read_lat_nsec=1", "kyber:read_lat_nsec=1@slow")
@@ -170,7 +170,7 @@ def test_a_kernel_with_added_files_may_have_schedulers_of_its_own(tmp_path: Path
     assert part.setup.schedulers[0].label == "mine@slow"
 
 
-def test_what_the_simulator_alone_has_is_left_out(tmp_path: Path) -> None:
+def test_schedulers_and_host_values_of_the_simulator_only_are_omitted(tmp_path: Path) -> None:
     file = written(tmp_path, '"noop", ')
     file.write_text(file.read_text().replace("memory_kb", "cpus = 6, memory_kb"))
     [part] = plan(study_files.find(file), Asked("kernel"))

@@ -118,7 +118,9 @@ def test_the_real_disk_takes_the_place_of_all_and_is_left_as_it_was(
         (["--rig", "live", "--disk", "/", "--cache", "hot"], "hot"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(here: Path, words: list[str], message: str) -> None:
+def test_wrong_arguments_of_a_study_are_refused_in_one_line(
+    here: Path, words: list[str], message: str
+) -> None:
     with pytest.raises(InputError) as refused:
         run("mine.toml", *words)
     assert message in str(refused.value)

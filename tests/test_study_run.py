@@ -94,7 +94,7 @@ def test_a_figure_is_reproduced_within_its_tolerance_of_the_published_mean(tmp_p
     assert (none.why, none.source) == ("", "s")
 
 
-def test_what_did_not_run_is_not_known_and_says_why(tmp_path: Path) -> None:
+def test_a_statement_about_an_omitted_run_is_not_known_with_the_reason(tmp_path: Path) -> None:
     claim = FIGURES.replace("kyber", '"kyber@slow"')
     _, slow = judged(tmp_path, claim, none=[100, 100, 100])
     assert slow.outcome == "not known"
@@ -251,7 +251,7 @@ def test_figures_may_be_of_one_job_and_of_shares(tmp_path: Path) -> None:
 # Planning
 
 
-def test_what_a_rig_has_not_is_left_out_with_the_reason(tmp_path: Path) -> None:
+def test_parts_that_a_rig_lacks_are_omitted_with_the_reason(tmp_path: Path) -> None:
     head = HEAD + HEAD[HEAD.index("[[part]]") :].replace('"p"', '"k"\nrigs = ["kernel"]')
     simulated, kernel = plan(study(tmp_path, head=head))
     assert simulated.setup is not None
@@ -292,7 +292,7 @@ def test_repeats_seed_and_files_are_taken_from_where_they_are_said(tmp_path: Pat
         ('["sim", "kernel"]', '["kernel"]', "mine.toml: nothing to run: needs --rig kernel"),
     ],
 )
-def test_what_does_not_exist_is_refused_where_it_stands(
+def test_an_unknown_name_in_a_study_is_refused_with_its_place(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     assert HEAD.count(old) == 1

@@ -172,7 +172,7 @@ def test_a_job_that_names_what_is_outside_is_refused_where_that_differs(
      of_sim().to_bytes().replace(b'"seed":7', b'"seed":"7"'),
      of_sim().to_bytes().replace(b'"figures"', b'"all"')],
 )  # fmt: skip
-def test_what_is_no_task_is_refused_in_one_line(content: bytes) -> None:
+def test_bytes_that_are_no_task_are_refused_in_one_line(content: bytes) -> None:
     with pytest.raises(InputError, match="not a task of blklab's: ") as found:
         Task.from_bytes(content)
     assert "\n" not in str(found.value)

@@ -80,7 +80,7 @@ def test_a_rule_masked_by_an_empty_file_or_a_link_to_null_does_nothing(machine: 
          [("scheduler", "bfq", False), ("scheduler", "bfq", True)]),
     ],
 )  # fmt: skip
-def test_what_a_rule_does_and_how_sure_that_is(
+def test_a_rules_effect_and_its_certainty_are_determined(
     machine: Machine, rule: str, expected: list[tuple[str, str | None, bool]]
 ) -> None:
     disk = machine.disk("sda", bus="pci0000:00/ata1/host0/0:0:0:0")
@@ -150,7 +150,7 @@ def test_escapes_are_read_where_the_rule_says_that_there_are_some(
 
 
 @pytest.mark.parametrize("wrong", [r"\9", r"\1", r"\²", r"\400", r"\x4", r"\UFFFFFFFF", r"\q"])
-def test_what_is_no_escape_makes_the_line_one_that_udev_ignores(
+def test_a_line_with_an_invalid_escape_is_ignored_as_udev_does(
     machine: Machine, wrong: str
 ) -> None:
     file = machine.write("etc/udev/rules.d/60-io.rules", f'ENV{{X}}=e"{wrong}"')

@@ -140,7 +140,7 @@ def test_jobs_through_the_page_cache_are_issued_by_fio_itself(tmp_path: Path) ->
         (["--random", "1", "--disk", "wd10ezrz"], "no disk 'wd10ezrz'; did you mean 'wd10ezrx'?"),
     ],
 )
-def test_what_cannot_be_verified_is_one_line(
+def test_a_job_that_cannot_be_verified_is_one_line(
     options: list[str],
     message: str,
     monkeypatch: pytest.MonkeyPatch,

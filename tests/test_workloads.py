@@ -77,7 +77,7 @@ def test_an_option_is_changed_where_the_file_sets_it_else_for_all_jobs(
     assert two.read_text() == TWO
 
 
-def test_what_is_changed_is_simulated() -> None:
+def test_a_changed_option_is_simulated() -> None:
     assert [job["numjobs"] for job in jobs(specs.workload("randrw-70:numjobs=3"))] == ["3"]
     done = CliRunner().invoke(
         app,
@@ -111,7 +111,9 @@ def test_fio_takes_what_comes_of_it(tmp_path: Path) -> None:
         ("bs=", "two: expected option=value behind ':', found 'bs='"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_changed_is_one_line(changes: str, message: str, two: Path) -> None:
+def test_an_option_that_cannot_be_changed_is_one_line(
+    changes: str, message: str, two: Path
+) -> None:
     with pytest.raises(InputError) as error:
         specs.workload(f"{two}:{changes}")
     assert str(error.value).replace(str(two), "PATH").startswith(message)
@@ -171,7 +173,7 @@ def test_a_range_that_is_none_is_one_line(spec: str, message: str) -> None:
     "command",
     [["workloads", "sqlite:copies=1..4"], ["fio", "sqlite:copies=1..4", "--disk", "wd10ezrx"]],
 )
-def test_what_takes_one_load_refuses_several(command: list[str]) -> None:
+def test_a_command_for_one_workload_refuses_several(command: list[str]) -> None:
     with pytest.raises(InputError) as error:
         CliRunner().invoke(app, command, catch_exceptions=False)
     assert (

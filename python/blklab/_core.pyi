@@ -230,7 +230,8 @@ class PublishedFigure:
 
     FIELDS: ClassVar[list[str]]
     @property
-    def figure(self) -> str: ...
+    def figure(self) -> str:
+        """Its name, with the unit last."""
     @property
     def role(self) -> Literal["calibrated", "checked"]:
         """Whether parameters were chosen from the figure."""

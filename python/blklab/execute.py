@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from blklab.base import pool
 from blklab.domain.comparison import Planned
+from blklab.domain.conditions import DeviceState
 from blklab.domain.events import Finished, Keeper
 from blklab.domain.experiment import Experiment, RigSpec
 from blklab.domain.measurement import Measurement, measure
@@ -31,8 +32,8 @@ class KeptRun:
     measurement: Measurement
     raw: Mapping[str, bytes]
     """See :class:`blklab.domain.result.Result`, as the next two."""
-    device_before: Mapping[str, Any] | None
-    device_after: Mapping[str, Any] | None
+    device_before: DeviceState | None
+    device_after: DeviceState | None
 
 
 Found: TypeAlias = KeptRun | Result

@@ -68,7 +68,7 @@ fn a_confined_program_changes_its_own_directory_and_nothing_else() {
 }
 
 #[test]
-fn where_memory_runs_out_it_goes_first_and_leaves_no_core_file() {
+fn without_memory_the_confined_program_is_killed_first_and_leaves_no_core_file() {
     if !has_landlock() {
         return;
     }

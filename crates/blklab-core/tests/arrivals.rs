@@ -162,7 +162,7 @@ fn replay(trace: &DiskTrace) -> Vec<Arrival> {
 }
 
 #[test]
-fn what_fio_has_issued_gives_the_same_commands_when_it_is_replayed() {
+fn replaying_fios_io_gives_the_same_commands() {
     // Delays keep two processes from arriving at the same nanosecond, which a trace does not order.
     // No job pauses: a process of fio that thinks keeps its CPU, while a process of a trace sleeps.
     let job = "[global]\nfilename=/dev/disk\ndirect=1\nnumber_ios=40\nnorandommap\n\

@@ -68,7 +68,7 @@ fn a_buffered_sequential_read_is_as_fast_as_a_direct_one_with_read_ahead() {
 }
 
 #[test]
-fn what_was_read_once_comes_from_memory_the_second_time() {
+fn a_second_read_comes_from_memory() {
     let job = "[a]\nrw=read\nbs=1m\nsize=256m\nloops=2\ninvalidate=0\n";
     let result = run(job, "wd10ezrx", "none");
     assert_eq!(result.jobs[0].read.bytes, 512 << 20);
@@ -170,7 +170,7 @@ fn dropping_the_caches_before_a_job_makes_it_read_from_the_disk() {
 }
 
 #[test]
-fn telling_the_kernel_what_to_expect_changes_what_is_read_ahead() {
+fn fadvise_hint_changes_the_read_ahead() {
     let sectors = |hint| {
         let job = format!("[a]\nrw=randread\nbs=16k\nsize=1g\nio_size=2m\nfadvise_hint={hint}\n");
         run(&job, "wd10ezrx", "none").disk.read_sectors

@@ -78,7 +78,7 @@ fn an_error_names_file_line_option_and_the_nearest_right_word() {
 }
 
 #[test]
-fn what_is_not_simulated_can_be_collected_and_left_out() {
+fn options_that_are_not_simulated_can_be_collected_and_omitted() {
     let text = "[a]\nsize=1m\nverify=md5\nioengine=mmap\nzero_buffers\n";
     let options = ParseOptions { ignore_unsupported: true, ..ParseOptions::default() };
     let file =

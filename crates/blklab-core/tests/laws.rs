@@ -2,6 +2,11 @@
 
 mod common;
 
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use blklab_core::engine::{HORIZON, RunError};
 use blklab_core::result::{DiskCounters, DiskTrace, RunResult};
 use common::Experiment;
 use proptest::prelude::*;
@@ -141,4 +146,22 @@ fn another_seed_gives_another_run() {
     let job = "[a]\nrw=randread\ndirect=1\nsize=1g\nio_size=1m\n";
     let run = |seed| Experiment { seed, ..Experiment::new(job, "wd10ezrx", "none") }.run();
     assert_ne!(run(1).detail.sector, run(2).detail.sector);
+}
+
+/// One process works past the horizon while an I/O of another is in flight until after it.
+#[test]
+fn a_run_ends_when_work_and_the_next_event_end_beyond_the_horizon() {
+    const START_S: u64 = 100 * 365 * 86_400;
+    // Three reads of 5 ms each, with two pauses between them; then 1 ms is left.
+    let pause_us = (HORIZON.0 / 1000 - START_S * 1_000_000 - 16_000) / 2;
+    let later_us = pause_us + 1000;
+    let job = format!(
+        "[global]\nrw=randread\nsize=1m\ndirect=1\nstartdelay={START_S}\n\
+         [works]\nthinktime={pause_us}\nthinktime_spin=1s\n\
+         [reads]\nthinktime={later_us}\n"
+    );
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(Experiment::new(&job, "constant", "none").outcome().map(drop)));
+    let outcome = receiver.recv_timeout(Duration::from_secs(60)).expect("the run comes to an end");
+    assert_eq!(outcome, Err(RunError::Endless));
 }

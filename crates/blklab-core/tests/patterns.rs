@@ -218,7 +218,7 @@ fn uniform_offsets_are_spread_evenly() {
 }
 
 #[test]
-fn what_is_trimmed_is_written_next() {
+fn a_trimmed_block_is_written_next() {
     for rw in ["trimwrite", "randtrimwrite"] {
         let units = pass(&format!("rw={rw}\nsize=1m\nbsrange=4k-16k\n"), 10_000);
         assert!(units.len() > 50);
@@ -316,7 +316,7 @@ fn a_poisson_process_has_exponential_gaps() {
 }
 
 #[test]
-fn what_a_pause_left_undone_is_made_up_for_unless_it_is_to_be_ignored() {
+fn after_a_pause_a_rate_limited_job_catches_up_unless_told_not_to() {
     for (text, expected_ms) in [("", 1), ("rate_ignore_thinktime=1\n", 500)] {
         let plan = plan(&format!("[a]\nsize=1m\nthinktime=1s\nrate_iops=1000\n{text}"));
         let mut limiter = RateLimiter::new(&plan.processes[0], 1).expect("it has a limit");

@@ -78,7 +78,7 @@ fn fsync_waits_for_the_writes_before_it() {
 }
 
 #[test]
-fn what_a_thread_finds_in_the_cache_is_reaped_as_soon_as_it_is_done() {
+fn a_cache_hit_of_a_thread_is_reaped_at_once() {
     let job = "[global]\nfilename=data\nsize=4m\ninvalidate=0\n[warm]\nrw=read\n\
                [hot]\nstonewall\nrw=randread\nioengine=posixaio\niodepth=16\n";
     let result = Experiment::new(job, "su800-128gb", "none").run();

@@ -75,7 +75,7 @@ fn a_request_is_queued_then_issued_then_begun_then_ended_on_every_disk() {
 }
 
 #[test]
-fn what_does_not_fit_is_counted() {
+fn commands_beyond_the_windows_limit_are_counted() {
     let experiment = Experiment::new(READERS_AND_WRITER, "wd10ezrx", "mq-deadline");
     let all = experiment.run_and_keep(window(0, 1000, 10_000));
     let few = experiment.run_and_keep(window(0, 1000, 5));

@@ -170,7 +170,7 @@ fn a_bad_value_is_refused_with_file_line_key_value_and_range() {
 }
 
 #[test]
-fn what_is_wrong_is_told_as_a_value_too() {
+fn an_error_is_also_a_value() {
     let refused = |from: &str, to: &str| {
         let text = text("wd10ezrx").replacen(from, to, 1);
         DiskModel::parse(&text, "my.toml").unwrap_err()

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_says_of_itself_reaches_the_driver() {
+    fn the_models_limits_reach_the_driver() {
         let hdd = told(&model("wd10ezrx").with_override("ncq", "off").expect("a key"), true);
         assert_eq!((hdd.kind, hdd.depth, hdd.hw_queues), (SATA, 1, 1));
         assert_eq!(hdd.flags, flag::ROTATIONAL | flag::WRITE_CACHE);

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_says_of_itself_reaches_the_driver() {
+    fn the_models_limits_reach_the_driver() {
         let hdd = Params::new(&limits(), 1 << 20);
         assert_eq!(hdd.attributes, attribute::ROTATIONAL | attribute::VOLATILE_CACHE);
         assert_eq!((hdd.logical_block_shift, hdd.physical_block_shift), (9, 12));

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_taken_is_an_error_that_says_what_there_is() {
+    fn a_scheduler_that_was_not_accepted_is_an_error_with_the_available_ones() {
         let (folder, block) = disk();
         assert_eq!(block.scheduler().as_deref(), Ok("mq-deadline"));
         // No brackets: only "kyber" remains in the file, as if it were the only scheduler.

@@ -120,7 +120,7 @@ fn a_program_runs_on_a_punctual_disk_under_the_scheduler_asked_for() {
 }
 
 #[test]
-fn what_is_wrong_is_one_line_in_the_result() {
+fn an_error_is_one_line_in_the_result() {
     let Some(kernel) = kernel() else { return };
     let wrong = |change: &dyn Fn(&mut Value)| {
         let mut guest = guest("wd10ezrx", "none", DD);
@@ -287,7 +287,7 @@ fn a_disk_is_what_its_transport_makes_of_it() {
 }
 
 #[test]
-fn what_a_disk_has_forgotten_reads_as_zeros_on_every_transport() {
+fn discarded_data_read_as_zeros_on_every_transport() {
     let Some(kernel) = kernel() else { return };
     if !is_installed("blkdiscard") {
         return;

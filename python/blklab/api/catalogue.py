@@ -87,21 +87,6 @@ class DiskParameter:
 
 
 @dataclass(frozen=True)
-class PublishedFigure:
-    """A published figure of a disk."""
-
-    figure: str
-    """Its name, with the unit last."""
-    role: Literal["calibrated", "checked"]
-    """Whether parameters were chosen from the figure."""
-    value: float
-    tolerance_percent: float
-    not_met: str | None
-    """The reason why the model does not reach it."""
-    source: str
-
-
-@dataclass(frozen=True)
 class DiskModel:
     """A modelled disk."""
 
@@ -120,7 +105,7 @@ class DiskModel:
     """Whether it meets enough independent figures."""
     validation: str
     """The result as text."""
-    published: tuple[PublishedFigure, ...]
+    published: tuple[_core.PublishedFigure, ...]
     described: DiskData
     """All of it as plain data, as ``blklab disks NAME --json`` prints it."""
 
@@ -292,7 +277,7 @@ def _disk(disk: Disk) -> DiskModel:
         told["limits"],
         model.validation.validated,
         model.validation.text,
-        tuple(PublishedFigure(**row) for row in told["published"]),
+        tuple(model.published),
         told,
     )
 

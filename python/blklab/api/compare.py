@@ -16,6 +16,7 @@ from blklab.base.limits import JOBS_DEFAULT
 from blklab.base.units import duration_text
 from blklab.domain import defaults, results_file, specs
 from blklab.domain.comparison import OBJECTIVES, Setup, plan
+from blklab.domain.conditions import KernelRigData
 from blklab.domain.events import Keeper, Nowhere
 from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.results_file import Results
@@ -244,8 +245,8 @@ def _new(
         for option in workload["ignored"]:
             listener.note(f"ignored: {option}")
     # The default kernel may be another one tomorrow.
-    kernel = described["rig_setup"].get("kernel")
-    options = spec.options | ({"kernel": kernel["key"]} if kernel else {})
+    told = cast(KernelRigData, described["rig_setup"])
+    options = spec.options | ({"kernel": told["kernel"]["key"]} if "kernel" in told else {})
     where = "" if out is None else str(Path(out).absolute())
     request = Request(
         setup, place.name, options, objective, where, fingerprints(setup), budget or ""

@@ -16,7 +16,7 @@ from blklab.base.files import write_together, write_whole
 from blklab.base.text import shown
 from blklab.domain import results_file
 from blklab.domain.results_file import Results
-from blklab.domain.setup import SetupData
+from blklab.domain.setup import SetupData, Value
 from blklab.domain.stored import number
 from blklab.domain.stored import since as times
 from blklab.errors import InputError, nearest
@@ -41,7 +41,7 @@ class Stored:
 
     listed: Listed
     """Number, times, machine, state, names."""
-    facts: dict[str, Any]
+    facts: dict[str, dict[str, Value]]
     """Machine and versions."""
     results: Results
     """Set-up, and the runs of all repeats that are complete."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from blklab import fio, programs
 from blklab.api import keeping
@@ -29,7 +28,7 @@ class JobRun:
 
     result: Result
     disk: Disk
-    options: Mapping[str, Any]
+    options: Mapping[str, str]
     """The options of the job file's global section."""
     ended_at: datetime | None
     """The start by the machine's clock, on rigs that use it."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import blklab
 from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX, REPEATS_MAX
 from blklab.cli import complete, console
-from blklab.cli.listening import Terminal
+from blklab.cli.listening import Running, Terminal
 from blklab.cli.options import (
     TARGET_HELP,
     CacheState,
@@ -129,7 +129,7 @@ def compare(
     from blklab.api.compare import checked_objective
 
     ranked_by = checked_objective(objective)
-    limits: dict[str, Any] = {"store": store, "max_parallel": jobs, "listener": Terminal()}
+    limits: Running = {"store": store, "max_parallel": jobs, "listener": Terminal()}
     if resume:
         found = blklab.resume(
             None if number is None else number_of(number),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import typer
 from typer.core import TyperGroup
@@ -54,6 +54,15 @@ app = typer.Typer(
 app.command(_SHOW)(catalogue.disks)
 
 
+class _Bench(TypedDict):
+    """Arguments of `blklab.io_cost` and `io_cost_qos`."""
+
+    depth: int
+    jobs: int
+    seconds: float
+    seed: int
+
+
 @app.command("iocost")
 def iocost(
     disk: Annotated[str, typer.Argument(help=DISK_HELP, autocompletion=complete.disk)],
@@ -77,7 +86,7 @@ def iocost(
     from blklab.domain.iocost import checked_device
 
     place = None if device is None else checked_device(device)
-    ways: dict[str, Any] = {"depth": depth, "jobs": jobs, "seconds": seconds, "seed": seed}
+    ways: _Bench = {"depth": depth, "jobs": jobs, "seconds": seconds, "seed": seed}
     figures = blklab.io_cost(disk, **ways)
     print(figures.model_line(place))
     if qos:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from blklab.api.listener import Listener
 from blklab.cli import console, progress
@@ -12,6 +12,14 @@ from blklab.errors import BlklabError
 
 if TYPE_CHECKING:
     from blklab import Rig, Steps
+
+
+class Running(TypedDict):
+    """Arguments of the functions that run experiments."""
+
+    store: str | None
+    max_parallel: int
+    listener: Listener
 
 
 class Terminal(Listener):

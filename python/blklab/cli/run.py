@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import blklab
 from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX, REPEATS_MAX
 from blklab.cli import complete, console
-from blklab.cli.listening import Terminal
+from blklab.cli.listening import Running, Terminal
 from blklab.cli.options import (
     CacheState,
     NoKeep,
@@ -87,7 +87,7 @@ def run(
     """Run a study and compare the published with the measured."""
     from blklab.cli import judgements
 
-    shared: dict[str, Any] = {"store": store, "max_parallel": jobs, "listener": Terminal()}
+    shared: Running = {"store": store, "max_parallel": jobs, "listener": Terminal()}
     if resume:
         check_resume(context, resume, "study")
         number = None if study is None else number_of(study)

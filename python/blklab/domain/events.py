@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from blklab.domain.comparison import Planned
+from blklab.domain.conditions import DeviceState
 from blklab.domain.measurement import Measurement
 from blklab.domain.setup import SetupData
 
@@ -26,8 +27,8 @@ class Finished:
     ended_at: datetime
     raw: Mapping[str, bytes] = field(default_factory=dict)
     """See :class:`blklab.domain.result.Result`, as the next two."""
-    device_before: Mapping[str, Any] | None = None
-    device_after: Mapping[str, Any] | None = None
+    device_before: DeviceState | None = None
+    device_after: DeviceState | None = None
 
 
 class Keeper(Protocol):

@@ -13,6 +13,7 @@ from msgspec import Meta
 from blklab import _core
 from blklab.base.units import duration_text, number_text, rate_text
 from blklab.domain import summaries
+from blklab.domain.conditions import DeviceState
 from blklab.domain.histogram import Histogram, Ints
 from blklab.domain.ranges import Rate
 from blklab.domain.summaries import (
@@ -208,9 +209,9 @@ class Result:
     """Differences from the requested settings, a line each: tunables that the kernel rounded."""
     raw: Mapping[str, bytes] = field(default_factory=dict)
     """Files written by the rig's programs: fio's own ``fio.json``."""
-    device_before: Mapping[str, Any] | None = None
+    device_before: DeviceState | None = None
     """The device's settings and state before the run, as plain data; None on disk models."""
-    device_after: Mapping[str, Any] | None = None
+    device_after: DeviceState | None = None
     """The same after it."""
     figure: Figure | None = None
     """Only for a program other than fio."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypedDict
+from typing import TypeAlias, TypedDict
 
 from blklab import _core
 from blklab.base.text import shown
 from blklab.domain import core
+from blklab.domain.conditions import KernelData
 
 # In 6.12 `async_depth` is one of the scheduler's settings, in 7.3 one of the queue's.
 _ASYNC_DEPTH_OF_QUEUE = 7
@@ -48,7 +49,7 @@ class Scheduler:
     """All known tunables of it and of the queue, with the changes applied."""
     changed: dict[str, Setting]
     """The tunables that the user has set."""
-    kernel: dict[str, Any] | None = None
+    kernel: KernelData | None = None
     """The kernel that it runs on, if the rig has several; None is the rig's."""
 
     def for_guest(self, queue: Mapping[str, Setting], version: str) -> GuestScheduler:

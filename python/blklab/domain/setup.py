@@ -6,11 +6,12 @@ blklab.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import msgspec
 
 from blklab.base.limits import REPEATS_MAX
+from blklab.domain.conditions import KernelData, RigData
 
 _LABEL_MAX = 8192
 """A disk may be a directory; Linux allows paths of 4096 bytes."""
@@ -156,17 +157,6 @@ class ValidationData(TypedDict):
     text: str
 
 
-class PublishedData(TypedDict):
-    """See `_core.PublishedFigure`."""
-
-    figure: str
-    role: Literal["calibrated", "checked"]
-    value: float
-    tolerance_percent: float
-    not_met: str | None
-    source: str
-
-
 class DiskData(TypedDict):
     """What a rig says of a disk."""
 
@@ -179,7 +169,8 @@ class DiskData(TypedDict):
     longest_wait_ms: NotRequired[dict[str, int] | None]
     """Of a model; so are the next two."""
     validation: NotRequired[ValidationData]
-    published: NotRequired[list[PublishedData]]
+    published: NotRequired[list[dict[str, str | float | None]]]
+    """Each has the fields of `_core.PublishedFigure`."""
 
 
 class NamedDiskData(DiskData):
@@ -215,7 +206,7 @@ class SchedulerData(TypedDict):
     label: str
     name: str
     summary: str
-    kernel: dict[str, Any] | None
+    kernel: KernelData | None
     follows: str
     tunables: list[TunableData]
 
@@ -241,8 +232,8 @@ class SetupData(TypedDict):
     """See :class:`SetupDocument`."""
 
     rig: str
-    rig_setup: dict[str, Any]
-    """``text`` for a person, and what each rig has besides."""
+    rig_setup: RigData
+    """With what each rig has besides."""
     seed: int
     repeats: int
     host: dict[str, int]

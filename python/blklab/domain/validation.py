@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from blklab.domain import core
 from blklab.domain.experiment import Disk
+from blklab.domain.setup import DiskData, SetupData
 
 _MARK = "not validated"
 
@@ -17,7 +15,7 @@ def note(disk: Disk) -> str:
     return "" if found.validated else f"{disk.label}: {found.text}"
 
 
-def warning(setup: Mapping[str, Any]) -> str:
+def warning(setup: SetupData) -> str:
     """One line that lists the disks of a set-up that are not validated; empty without such
     disks."""
     found = {disk["label"]: _why(disk) for disk in setup["disks"]}
@@ -25,7 +23,7 @@ def warning(setup: Mapping[str, Any]) -> str:
     return f"Not validated: {', '.join(texts)}." if texts else ""
 
 
-def _why(described: Mapping[str, Any]) -> str:
+def _why(described: DiskData) -> str:
     """Empty for a validated model, for a real disk, and for results of an older version."""
     found = described.get("validation") or {"validated": True, "text": ""}
     return "" if found["validated"] else str(found["text"])

@@ -13,7 +13,9 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypedDict
 
 from blklab.base.catalogue import Entry
 from blklab.errors import BlklabError
@@ -23,12 +25,32 @@ from blklab.programs.place import Place
 READY = "ready"
 
 
+class Order(TypedDict):
+    """The argument."""
+
+    text: str
+    """The program with its parameters, as in an `Entry`."""
+    seed: int
+    directory: str
+    device: str | None
+
+
+class Answer(TypedDict):
+    """The last line of output."""
+
+    value: float
+    took_ns: Sequence[int]
+    raw: Mapping[str, str]
+    duration_ns: int
+    cpu_s: float
+
+
 def main(order_text: str) -> None:
     """Carry out the order."""
-    order = json.loads(order_text)
+    order: Order = json.loads(order_text)
     what = chosen(Entry("", Path(), order["text"]))
     os.chdir(order["directory"])
-    device = order["device"] and Path(order["device"])
+    device = None if order["device"] is None else Path(order["device"])
     place = Place(Path(order["directory"]), device, order["seed"])
     measure = what.program.begin(what.values, place)
     print(READY, flush=True)
@@ -38,7 +60,7 @@ def main(order_text: str) -> None:
     cpu_s, start_ns = _cpu_s(), time.monotonic_ns()
     outcome = measure()
     duration_ns = time.monotonic_ns() - start_ns
-    answer = {
+    answer: Answer = {
         "value": outcome.value,
         "took_ns": outcome.took_ns,
         "raw": dict(outcome.raw),

@@ -86,12 +86,12 @@ def payload(timeline: Timeline) -> dict[str, Any]:
         place = _place_of(span, row)
         bar(_kind_of(span), span.start_ns, span.end_ns, place, _label(span), _told(span))
         if span.kind == "turn":
-            middle, height = (row["top"] + row["bottom"]) / 2, row["top"] - row["bottom"]
+            middle, height = (row.top + row.bottom) / 2, row.top - row.bottom
             bar("ground", span.start_ns, span.end_ns, (middle, height), "", _told(span))
     for request in timeline.requests:
         row = rows[request.row]
         lane = min(timeline.lanes[request.number], LANES - 1)
-        place = (row["top"] - row["head"] - lane - 0.5, 0.7)
+        place = (row.top - row.head - lane - 0.5, 0.7)
         for kind, start_ns, end_ns in _stages(request):
             # Overlapping bars are not readable.
             if lane < LANES - 1 or kind != "queued":
@@ -102,18 +102,28 @@ def payload(timeline: Timeline) -> dict[str, Any]:
         "from": timeline.from_ns / unit_ns,
         "until": timeline.until_ns / unit_ns,
         "first": _first(timeline) / unit_ns,
-        "rows": list(rows.values()),
+        "rows": list(map(vars, rows.values())),
         "bars": {kind: vars(columns) for kind, columns in bars.items()},
         "marks": {
             "x": [mark.at_ns / unit_ns for mark in marks],
-            "y": [rows[mark.row]["top"] - 0.25 for mark in marks],
+            "y": [rows[mark.row].top - 0.25 for mark in marks],
             "hover": [mark.words for mark in marks],
         },
     }
 
 
-def _rows(timeline: Timeline) -> dict[int, dict[str, Any]]:
-    """The begin and end of each row from the top, in lanes."""
+@dataclass(frozen=True)
+class _Row:
+    """A row of the picture: heights from the top, in lanes."""
+
+    name: str
+    top: float
+    head: float
+    """The height of the turns above its lanes."""
+    bottom: float
+
+
+def _rows(timeline: Timeline) -> dict[int, _Row]:
     most = Counter[int]()
     for request in timeline.requests:
         lanes = min(timeline.lanes[request.number] + 1, LANES)
@@ -123,19 +133,19 @@ def _rows(timeline: Timeline) -> dict[int, dict[str, Any]]:
     for row, name in timeline.rows.items():
         head = _HEAD if row in with_turns else _LOW_HEAD
         bottom = top - head - (0 if row == QUEUE else max(most[row], 1))
-        rows[row] = {"name": name, "top": top, "head": head, "bottom": bottom}
+        rows[row] = _Row(name, top, head, bottom)
         top = bottom - _BETWEEN
     return rows
 
 
-def _place_of(span: Span, row: dict[str, Any]) -> tuple[float, float]:
+def _place_of(span: Span, row: _Row) -> tuple[float, float]:
     """Middle and height of a band: turns above the lanes, idling across the whole row."""
     if span.kind == "idling":
-        lanes = row["top"] - row["head"]
-        return (lanes + row["bottom"]) / 2, lanes - row["bottom"]
+        lanes = row.top - row.head
+        return (lanes + row.bottom) / 2, lanes - row.bottom
     if span.kind in ("turn", "batch"):
-        return row["top"] - 0.65, 1.0
-    return row["top"] - row["head"] + 0.05, 0.22
+        return row.top - 0.65, 1.0
+    return row.top - row.head + 0.05, 0.22
 
 
 def _kind_of(span: Span) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from blklab import programs
 from blklab.base.catalogue import Entry
+from blklab.domain.conditions import RigData
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.scheduler import Scheduler
 from blklab.errors import InputError, nearest
@@ -49,7 +50,7 @@ class Rig(Protocol):
         end. `tell` receives notes for the user, such as the expected time if it is more than
         seconds. InputError if one of them cannot run."""
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> RigData:
         """The conditions that affect its results besides the experiment, as plain data; ``text`` is
         a description, or empty."""
 

@@ -6,10 +6,10 @@ All use of the compiled core goes through here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from blklab import _core
 from blklab.domain import core, scheduler
+from blklab.domain.conditions import RigData
 from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.domain.scheduler import Scheduler
@@ -27,7 +27,7 @@ class SimRig(ModelledDisks):
     def __init__(self) -> None:
         self._cancel = _core.CancelToken()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> RigData:
         """See :class:`blklab.rigs.Rig`."""
         return {"text": ""}
 

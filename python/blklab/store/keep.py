@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from sqlalchemy import Connection, delete, select, update
 
@@ -27,6 +27,16 @@ from blklab.store.request import Request
 from blklab.store.schema import AXIS, COMPARISON, RAW, RUN, STUDY
 
 
+class _Columns(TypedDict, total=False):
+    """Columns of the comparison."""
+
+    setup: bytes
+    planned: int
+    ended_at: str
+    owner: None
+    """Its process has ended."""
+
+
 @dataclass
 class InStore:
     """See `Keeper`."""
@@ -36,8 +46,8 @@ class InStore:
     kept: Mapping[int, Measurement] = field(default_factory=dict)
     lost: str = ""
     _waiting: dict[int, Finished] = field(default_factory=dict)
-    _revised: dict[str, Any] = field(default_factory=dict)
-    """Columns of the comparison that are not written yet."""
+    _revised: _Columns = field(default_factory=_Columns)
+    """Those not written yet."""
 
     @property
     def name(self) -> str:
@@ -61,7 +71,7 @@ class InStore:
 
     def finish(self) -> None:
         """See `Keeper`."""
-        self._revised |= {"ended_at": now(), "owner": None}
+        self._revised.update({"ended_at": now(), "owner": None})
         self._write()
 
     def _write(self) -> None:
@@ -80,7 +90,7 @@ class InStore:
             self.lost = f"{what}{error}"
         else:
             self._waiting.clear()
-            self._revised.clear()
+            self._revised = _Columns()
             self.lost = ""
 
 
@@ -145,7 +155,7 @@ def _insert_axes(connection: Connection, number: int, setup: SetupData) -> None:
         "workload": [row["name"] for row in setup["workloads"]],
         "scheduler": [row["label"] for row in setup["schedulers"]],
     }
-    rows: Sequence[dict[str, Any]] = [
+    rows: list[dict[str, int | str]] = [
         {"comparison_id": number, "kind": kind, "place": place, "label": packing.text(label)}
         for kind, labels in names.items()
         for place, label in enumerate(labels)

@@ -8,9 +8,9 @@ import json
 import os
 import platform
 from pathlib import Path
-from typing import Any
 
 from blklab.domain import core
+from blklab.domain.setup import Value
 from blklab.host.machine import cpu_model, fio_version, memory_bytes
 
 _START = 19
@@ -62,7 +62,7 @@ def _began(pid: int) -> str | None:
     return stat.rpartition(")")[2].split()[_START]
 
 
-def facts(rig: str) -> dict[str, Any]:
+def facts(rig: str) -> dict[str, dict[str, Value]]:
     """Plain data; unknown values are None."""
     return {
         "versions": {

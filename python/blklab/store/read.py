@@ -88,7 +88,7 @@ class Comparison:
 
     listed: Listed
     setup: SetupData
-    facts: dict[str, Any]
+    facts: dict[str, dict[str, Value]]
     runs: tuple[Run, ...]
     """In the order of the plan."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from blklab.base.steps import Steps
+from blklab.domain.conditions import StudyKernelData, StudyKernelsData
 from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.domain.scheduler import Scheduler
@@ -56,9 +56,9 @@ class KernelsRig(ModelledDisks):
     def __init__(self, places: Mapping[str, OwnKernel]) -> None:
         self._places = places
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> StudyKernelsData:
         """See :class:`blklab.rigs.Rig`."""
-        kernels = [
+        kernels: list[StudyKernelData] = [
             {
                 "name": name,
                 "summary": place.order.summary,
@@ -149,7 +149,7 @@ def _build(study: Study, kernel: Kernel, steps: Steps) -> BuiltKernel:
     return BuiltKernel(kernel, built.kernel)
 
 
-def _text(kernel: Mapping[str, Any]) -> str:
+def _text(kernel: StudyKernelData) -> str:
     summary = f" ({kernel['summary']})" if kernel["summary"] else ""
     late = f"; its disk may be late: {kernel['late_disk']}" if kernel["late_disk"] else ""
     return f"{kernel['name']}{summary}: {kernel['text']}{late}"

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_stand_in_short_pieces_and_their_room_is_used_again() {
+    fn thousands_of_entries_are_in_short_pieces_whose_memory_is_reused() {
         let mut sorted = Sorted::default();
         for round in 0..4u64 {
             for number in 0..4096u64 {

@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_under_way_when_the_window_begins_is_known() {
+    fn states_at_the_windows_begin_are_known() {
         let mut journal = Journal::default();
         journal.keep(Nanos(10), 9);
         let raised = Decision::WeightRaised { kind: Raising::Interactive, factor: 30 };

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_as_a_value_too() {
+    fn an_error_is_also_a_value() {
         let refused = |text| InputError::from(SchedulerSpec::parse(text).unwrap_err());
         let error = refused("mq-deadline:fifo_batch=-1");
         assert_eq!((error.option.as_deref(), error.found.as_deref()), (Some("fifo_batch"), Some("-1")));

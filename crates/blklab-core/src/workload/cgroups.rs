@@ -125,13 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_without_a_cgroup_is_nobodys_as_in_fio() {
+    fn a_weight_without_a_cgroup_has_no_effect_as_in_fio() {
         let plan = plan("[a]\nsize=1m\ncgroup_weight=900\n").expect("a good job file");
         assert_eq!((plan.cgroups.len(), plan.cgroups[0].group.weight), (1, 100));
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_place() {
+    fn a_wrong_cgroup_or_weight_is_refused_with_its_line() {
         let refused = |text: &str| plan(text).expect_err("a bad job file");
         assert_eq!(
             refused("[a]\nsize=1m\ncgroup=x/y\n"),

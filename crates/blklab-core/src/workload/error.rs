@@ -220,7 +220,7 @@ mod tests {
     use crate::formats::fio::jobfile::{self, Bare};
 
     #[test]
-    fn what_is_wrong_is_told_as_a_value_with_the_same_line() {
+    fn an_error_is_also_a_value_with_the_same_line() {
         let mut machine = Bare { memory_mib: 8192, cpus: 4 };
         for (text, option, found, nearest) in [
             ("[a]\niodepht=4\n", Some("iodepht"), None, Some("iodepth")),

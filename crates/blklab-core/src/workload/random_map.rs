@@ -32,14 +32,14 @@ impl RandomMap {
             }
         }
         let mut map = RandomMap { words: vec![0; total], levels, blocks };
-        map.take_what_does_not_exist();
+        map.take_all_beyond_the_end();
         map
     }
 
     /// Frees every block.
     pub fn clear(&mut self) {
         self.words.fill(0);
-        self.take_what_does_not_exist();
+        self.take_all_beyond_the_end();
     }
 
     /// Blocks in the map, free or not.
@@ -54,7 +54,7 @@ impl RandomMap {
 
     /// Bits after the last block, and words without a block below them, count as taken, so that no
     /// search finds them.
-    fn take_what_does_not_exist(&mut self) {
+    fn take_all_beyond_the_end(&mut self) {
         let mut count = self.blocks;
         for level in 0..self.levels.len() - 1 {
             let (first, end) = (self.levels[level], self.levels[level + 1]);
@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_finds_what_a_plain_set_finds(
+        fn a_search_agrees_with_one_in_a_plain_set(
             blocks in 1_u64..20_000,
             steps in prop::collection::vec((any::<u64>(), 1_u64..200), 1..300),
         ) {

@@ -57,6 +57,12 @@ impl<'a> Experiment<'a> {
 
     #[allow(dead_code)] // Not every test file that includes this asks.
     pub fn run(&self) -> RunResult {
+        self.outcome().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The result, or why there is none.
+    #[allow(dead_code)] // Not every test file that includes this asks.
+    pub fn outcome(&self) -> Result<RunResult, RunError> {
         self.run_by(|setup| simulation::run(setup, &Watch::default()))
     }
 
@@ -64,9 +70,10 @@ impl<'a> Experiment<'a> {
     #[allow(dead_code)] // Not every test file that includes this asks.
     pub fn run_and_keep(&self, window: Window) -> RunResult {
         self.run_by(|setup| simulation::run_and_keep(setup, window, &Watch::default()))
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn run_by(&self, run: impl Fn(Setup<'_>) -> Result<RunResult, RunError>) -> RunResult {
+    fn run_by(&self, run: impl Fn(Setup<'_>) -> Result<RunResult, RunError>) -> Result<RunResult, RunError> {
         let model = disk(self.disk);
         let file = jobfile::parse(self.job, "test.fio", &mut { MACHINE }, Default::default())
             .unwrap_or_else(|error| panic!("{error}"));
@@ -85,6 +92,6 @@ impl<'a> Experiment<'a> {
             memory: &memory,
             seed: self.seed,
         };
-        run(setup).unwrap_or_else(|error| panic!("{error}"))
+        run(setup)
     }
 }

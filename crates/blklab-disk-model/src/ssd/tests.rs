@@ -149,7 +149,7 @@ fn sequential_reads_are_found_read_ahead() {
 }
 
 #[test]
-fn what_continues_a_stream_goes_at_the_pace_of_streams() {
+fn a_request_that_continues_a_stream_has_the_rate_of_streams() {
     let paced = model(&[
         ("read_ahead_kib", "512"),
         ("stream_read_us", "40"),

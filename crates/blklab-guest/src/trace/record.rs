@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_one_line() {
+    fn bytes_that_are_no_record_are_one_line() {
         let mut records = Records::default();
         let error = records.take(&[1; 60], |_| panic!("there is none")).unwrap_err();
         assert_eq!(error, "blktrace: a record begins with 0x01010101; expected 0x65617407");

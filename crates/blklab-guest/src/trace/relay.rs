@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_disk_is_one_line() {
+    fn a_path_of_no_disk_is_one_line() {
         let error = Ready::new(Path::new("/dev/null")).map(|_| ()).unwrap_err();
         assert!(error.starts_with("blktrace: /dev/null: ") && error.contains("CONFIG_BLK_DEV_IO_TRACE"));
     }

@@ -20,6 +20,7 @@ from typing import Any
 from blklab import _core
 from blklab.base import binaries
 from blklab.domain import core, scheduler, specs
+from blklab.domain.conditions import KernelData, KernelRigData
 from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.scheduler import Scheduler
@@ -78,7 +79,7 @@ class KernelRig(ModelledDisks):
         self._lock = threading.Lock()
         self._cancelled = False
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> KernelRigData:
         """See :class:`blklab.rigs.Rig`."""
         kernel = _told(self._kernel)
         disk = "of its transport" if self._kernel.has_transports else "ublk, without a budget"
@@ -229,12 +230,16 @@ def _raw(run: RunDirectory) -> dict[str, bytes]:
         return {}
 
 
-def _told(kernel: cache.Kernel) -> dict[str, Any]:
-    """The kernel as plain data; ``text`` is for display."""
-    names = ("label", "key", "version", "source", "patches", "added", "config")
+def _told(kernel: cache.Kernel) -> KernelData:
     return {
         "text": kernel.text,
-        **{name: getattr(kernel, name) for name in names},
+        "label": kernel.label,
+        "key": kernel.key,
+        "version": kernel.version,
+        "source": kernel.source,
+        "patches": kernel.patches,
+        "added": kernel.added,
+        "config": kernel.config,
     }
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import Any
 
 from blklab.base.text import shown
 from blklab.base.units import size_text
+from blklab.domain.conditions import LiveRigData
 from blklab.domain.setup import DiskData, ParameterData
 from blklab.host.devices import device
 from blklab.host.devices.queue import IOSCHED
@@ -62,7 +62,7 @@ def _settings(disk: device.Device, roots: Roots) -> list[ParameterData]:
     ]
 
 
-def machine(cache: str, roots: Roots = HERE) -> dict[str, Any]:
+def machine(cache: str, roots: Roots = HERE) -> LiveRigData:
     """The result of a rig's ``describe``."""
     cpus = len(os.sched_getaffinity(0))
     memory = memory_bytes()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from blklab.domain.conditions import FrequencyData
 from blklab.host.roots import HERE, Roots
 
 _INTERVAL_S = 1.0
@@ -48,11 +48,10 @@ class Frequency:
             if self._ended.wait(self._interval_s):
                 return
 
-    def to_json(self) -> dict[str, Any]:
-        """The form in results: the lowest and the highest frequency of the fastest CPU; empty if
-        not reported."""
+    def seen(self) -> FrequencyData | None:
+        """The form in results; None if no CPU reports it."""
         seen = self._seen_khz
-        return {"cpu_khz": {"min": min(seen), "max": max(seen)}} if seen else {}
+        return {"min": min(seen), "max": max(seen)} if seen else None
 
     def notes(self) -> list[str]:
         """A line if it has changed."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from blklab.base.units import size_text
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import Figure, Result
 from blklab.errors import InputError, RunError
+from blklab.programs.child import Answer, Order
 from blklab.rigs.live.cgroups import Group, Made
 from blklab.rigs.live.files import LaidFiles
 from blklab.rigs.live.load import Files
@@ -96,11 +97,11 @@ class ProgramLoad:
         self, program: Program, directory: Path, begin: Callable[[], None]
     ) -> tuple[Result, float]:
         device = self.target.path if self.target.device is not None else None
-        order = {
+        order: Order = {
             "text": self.text,
             "seed": self.seed,
             "directory": str(directory),
-            "device": device and str(device),
+            "device": None if device is None else str(device),
         }
         # -P: Python must not import modules from the directory.
         command = [sys.executable, "-P", "-m", "blklab.programs.child", json.dumps(order)]
@@ -109,14 +110,14 @@ class ProgramLoad:
             lines = [line for line in ended.stderr.splitlines() if line.strip()]
             why = shown(lines[-1]) if lines else f"ended with exit code {ended.code}"
             raise RunError(f"{self.chosen.program.name}: {why}")
-        answer = json.loads(ended.stdout)
+        answer: Answer = json.loads(ended.stdout)
         if not 0 < answer["value"] < math.inf:
             raise RunError(
                 f"{self.chosen.program.name}: gave {answer['value']:g}, which is not a figure"
             )
         return self._result(answer), answer["cpu_s"]
 
-    def _result(self, answer: dict[str, Any]) -> Result:
+    def _result(self, answer: Answer) -> Result:
         told = self.chosen.program
         return Result.of_program(
             Figure(answer["value"], told.unit, told.higher_is_better),

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from blklab import programs
 from blklab.base import scratch
@@ -24,6 +23,7 @@ from blklab.base.journal import Journal, default_directory
 from blklab.base.signals import Signals
 from blklab.base.text import shown
 from blklab.domain import scheduler
+from blklab.domain.conditions import LiveRigData
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.setup import DiskData
@@ -128,7 +128,7 @@ class LiveRig:
         """The data of sysfs for the disks below; see :class:`blklab.rigs.Rig`."""
         return describe.target(target.find(str(disk.file.path)))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> LiveRigData:
         """See :class:`blklab.rigs.Rig`."""
         return describe.machine(self._cache)
 
@@ -275,7 +275,7 @@ class LiveRig:
             disk=after.disks.since(before.disks).of_disk(),
             series=watch.sampler.series(direct=load.is_direct),
             device_before=before.to_json(set_to),
-            device_after=after.to_json(now) | watch.frequency.to_json(),
+            device_after=after.to_json(now, watch.frequency.seen()),
         )
         if follower is not None:
             whole, missing = follower.added_to(whole)

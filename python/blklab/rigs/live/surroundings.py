@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from blklab.base.text import shown
+from blklab.domain.conditions import DeviceState, FrequencyData
 from blklab.domain.result import Job
 from blklab.host.roots import HERE, Roots
 from blklab.rigs.live.counters import Counters, of
@@ -38,14 +38,20 @@ class Snapshot:
     temperatures: Mapping[str, float]
     """Temperature of the disks in °C, if they report it."""
 
-    def to_json(self, settings: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-        """The form in results, with the `settings` of each disk at that moment."""
-        return {
+    def to_json(
+        self, settings: Mapping[str, Mapping[str, str]], cpu_khz: FrequencyData | None = None
+    ) -> DeviceState:
+        """The form in results, with the `settings` of each disk at that moment, and the CPUs'
+        frequency if it is known."""
+        state: DeviceState = {
             "settings": settings,
             "counters": asdict(self.disks),
             "temperatures_c": self.temperatures,
             "load": self.load,
         }
+        if cpu_khz is not None:
+            state["cpu_khz"] = cpu_khz
+        return state
 
 
 def snapshot(target: Target, roots: Roots = HERE) -> Snapshot:

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fio_did_not_write_is_refused_in_one_line() {
+    fn text_that_is_not_fios_output_is_refused_in_one_line() {
         let plan = plan("[a]\nsize=1m\n");
         for text in ["", "fio: no", "{}", "{\"jobs\": [{}]}", "{\"jobs\": []}", "{\"jobs\": 3"] {
             let error = read(text, &plan).expect_err(text).to_string();

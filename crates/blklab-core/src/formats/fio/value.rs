@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fio_would_cut_short_is_refused() {
+    fn values_that_fio_would_truncate_are_refused() {
         for text in ["", "k", "4q", "4kk", "1.5k", "4k k", "0x", "-1", "99999999999999999999999", "4é"] {
             assert_eq!(bytes(text, FIO), None, "{text}");
         }

@@ -97,7 +97,7 @@ fn requests_are_followed_over_cpus_and_kinds_of_entries() {
 }
 
 #[test]
-fn what_may_still_come_from_another_cpu_is_waited_for() {
+fn events_wait_for_earlier_ones_of_other_cpus() {
     let mut ring = ring();
     ring.take(&page(2000, 0, &[event(0, 'C', b"R", 64, 8)]));
     ring.advance(1900);
@@ -107,7 +107,7 @@ fn what_may_still_come_from_another_cpu_is_waited_for() {
 }
 
 #[test]
-fn what_was_under_way_when_events_were_lost_is_left_out() {
+fn requests_in_flight_when_events_were_lost_are_omitted() {
     let mut ring = ring();
     ring.take(&page(2000, 0, &[event(0, 'D', b"R", 64, 8), event(10, 'D', b"R", 800, 8)]));
     // The end of the first request and the start of the next are lost.

@@ -214,7 +214,7 @@ fn the_timer_runs_100_ms_after_a_completion_and_not_before_the_next() {
 }
 
 #[test]
-fn what_is_held_back_let_go_and_given_another_depth_is_noted() {
+fn holds_releases_and_depth_changes_are_recorded() {
     let mut rig = Rig::new("kyber", &[]);
     rig.keep_journal();
     let decided = |rig: &mut Rig| rig.decisions().into_iter().map(|(_, what)| what).collect::<Vec<_>>();

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_disk_gives_back_waits_again_and_a_flush_is_a_command() {
+    fn a_requeued_request_waits_again_and_a_flush_is_a_command() {
         let seen = watched(&[
             (0, 'D', 'R', 8, 8),
             (1, 'R', 'R', 8, 8),

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_a_file_is_refused_and_what_is_not_known_too() {
+    fn values_that_name_files_and_unknown_options_are_refused() {
         for (name, value) in
             [("mem", "mmap:/etc/passwd"), ("mem", "mmaphuge"), ("buffer_pattern", "0xff'/etc/passwd'")]
         {

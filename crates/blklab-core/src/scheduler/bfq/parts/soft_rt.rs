@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_completion_decides_is_forgotten_with_the_next_request() {
+    fn the_decision_of_a_completion_ends_with_the_next_request() {
         let mut soft_rt = SoftRt::new(0);
         soft_rt.becomes_idle_at_completion();
         assert!(soft_rt.is_idle_at_completion());

@@ -157,7 +157,7 @@ fn asynchronous_requests_wait_for_the_synchronous_ones_that_are_out_and_no_longe
 }
 
 #[test]
-fn what_goes_out_together_goes_upwards_from_the_head() {
+fn requests_dispatched_together_ascend_from_the_head() {
     let mut rig = Rig::new(NAME, &[("quantum", 8)]);
     head_at(&mut rig, 100_000);
     // The oldest has expired and is chosen first; the dispatch list sorts it by sector.

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_refuses_is_its_error() {
+    fn a_refused_system_call_is_the_kernels_error() {
         let refused = |engine| -> io::Result<()> {
             let mut queue = Queue::new(engine, 1, BYTES as usize)?;
             queue.prepare(Request { slot: 0, fd: -1, write: false, at: 0, bytes: BYTES, prio: 0 });
