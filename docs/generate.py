@@ -215,6 +215,16 @@ def disk_validation() -> str:
     return _table(("disk", "independent figures", "met", "validated"), rows, right=(1, 2))
 
 
+def not_validated() -> str:
+    """The disks that are not validated, with the count of independent figures that they meet."""
+    lines = [
+        f"* [`{name}`](disks.md#{name}): {found.met} of 5 independent figures"
+        for name, model in _disks()
+        if not (found := model.validation).validated
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def disk_ranges() -> str:
     """The range of an estimate, by key or unit."""
 
@@ -468,6 +478,20 @@ def _cells_of(kept: dict[str, Any], place: str, scheduler: str) -> list[dict[str
     ]
 
 
+def verify_shares() -> str:
+    """How many cells and drawn jobs agree, in a sentence."""
+    kept, drawn = _verified(), _verified("verify-random")
+    met = [
+        f"{row['met']:.0%} of the figures under `{row['scheduler']}` on `{row['place']}`"
+        for row in sorted(drawn["shares"], key=lambda row: row["met"])
+    ]
+    return (
+        f"Of {len(kept['cells'])} cells of the matrix {kept['met']} are within the bar, and the "
+        f"worst figure is {kept['worst']:.0%} off. Of jobs drawn at random, the bar is met by "
+        f"{met[0]} (the least) to {met[-1]} (the most).\n"
+    )
+
+
 def verify_missed() -> str:
     """The cells outside the bar."""
     missed = [cell for cell in _verified()["cells"] if not cell["meets_bar"]]
@@ -648,6 +672,8 @@ _MAKERS: dict[str, Callable[..., str]] = {
         verify,
         verify_missed,
         verify_random,
+        verify_shares,
+        not_validated,
         repository_file,
     )
 }

@@ -52,6 +52,7 @@ def plan(
         )
         for place in places
         for load in loads
+        if place.has_fio or load.driver == "native"
         for scheduler in schedulers or load.schedulers
     ]
 
