@@ -324,7 +324,7 @@ impl PageCache {
 
     /// More is dirty than the background threshold, or than the device's share of it
     /// (`wb_over_bg_thresh`).
-    fn over_background(&mut self, at: usize, now: Nanos) -> bool {
+    pub(super) fn over_background(&mut self, at: usize, now: Nanos) -> bool {
         let dirty = self.pages.dirty;
         dirty > self.background
             || !self.backings.is_one() && {
