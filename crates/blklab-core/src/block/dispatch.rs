@@ -18,12 +18,11 @@ impl Block {
         if !self.is_none || self.rules.peeks || !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
             return false;
         }
-        let hw_queue = &self.hw_queues[usize::from(self.requests[id].hw_queue)];
+        let hw_queue = &mut self.hw_queues[usize::from(self.requests[id].hw_queue)];
         let takes = hw_queue.in_flight < self.limits.queue_depth && self.scheduler.waiting() == 0;
         if takes {
-            let number = usize::from(self.requests[id].hw_queue);
+            hw_queue.refused.taken();
             self.issue(now, id, disk);
-            self.hw_queues[number].refused.taken();
         }
         takes
     }
@@ -97,8 +96,12 @@ impl Block {
                 self.issue(now, id, disk);
             }
         }
-        // A run may leave another to the worker.
-        self.to_run.drain(..marked);
+        if self.to_run.len() == marked {
+            self.to_run.clear();
+        } else {
+            // A run has left another to the worker.
+            self.to_run.drain(..marked);
+        }
     }
 
     /// The same for a driver that peeks at the next request before it checks the disk. The peeked

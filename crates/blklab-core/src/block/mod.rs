@@ -410,20 +410,28 @@ impl Block {
     #[inline]
     pub fn unplug(&mut self, now: Nanos, disk: &mut AnyDisk) {
         if !self.plug.is_empty() {
-            self.unplug_all(now, disk);
+            self.unplug_all(now, false, disk);
         }
     }
 
-    fn unplug_all(&mut self, now: Nanos, disk: &mut AnyDisk) {
+    /// The same for a process that sleeps: the worker dispatches its requests (`from_schedule`).
+    pub fn unplug_asleep(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if !self.plug.is_empty() {
+            self.unplug_all(now, self.rules.refuses, disk);
+        }
+    }
+
+    /// `to_queue`: nothing goes to the driver before it was in the software queue.
+    fn unplug_all(&mut self, now: Nanos, to_queue: bool, disk: &mut AnyDisk) {
         if self.rules.plug_sorted {
             let requests = &self.requests;
             self.plug.reverse();
             self.plug.sort_by_key(|&id| requests[id].sector);
         }
-        let mut may_refuse = self.rules.refuses;
+        let mut may_refuse = self.rules.refuses && !to_queue;
         for index in 0..self.plug.len() {
             let id = self.plug[index];
-            if self.issued_directly(now, id, disk) {
+            if !to_queue && self.issued_directly(now, id, disk) {
                 continue;
             }
             if may_refuse && self.refuse_one(now, id, disk) {
@@ -431,18 +439,6 @@ impl Block {
                 continue;
             }
             self.insert(now, id, true);
-        }
-        self.plug.clear();
-        self.run(now, disk);
-    }
-
-    /// The same for a process that sleeps: the worker dispatches its requests (`from_schedule`).
-    pub fn unplug_asleep(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if !self.rules.refuses || self.plug.is_empty() {
-            return self.unplug(now, disk);
-        }
-        for index in 0..self.plug.len() {
-            self.insert(now, self.plug[index], true);
         }
         self.plug.clear();
         self.run(now, disk);

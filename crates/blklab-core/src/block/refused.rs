@@ -15,13 +15,14 @@
 //! * After a refusal the queue runs again with the next completion, or after 3 ms.
 //!
 //! Only a disk that takes fewer commands than the host adapter has tags refuses anything, such as
-//! SATA without NCQ. Left out: a flush that is refused does not make the queue busy.
+//! SATA without NCQ. Left out: refused flushes, which make the queue busy too.
 
 use std::collections::VecDeque;
 
 use super::Block;
 use crate::disk::AnyDisk;
 use crate::request::{Bio, RequestId};
+use crate::scheduler::{AnyScheduler, Scheduler};
 use crate::units::Nanos;
 
 /// A refused request is tried again after this time (`BLK_MQ_RESOURCE_DELAY`).
@@ -79,12 +80,14 @@ impl Block {
 
     /// A bio without a plug goes to the software queue, since the driver has lately refused others
     /// (`blk_mq_submit_bio`).
+    #[inline]
     pub(super) fn leaves_to_the_worker(&self, bio: &Bio) -> bool {
         let busy = self.hw_queues[usize::from(bio.hw_queue)].refused.is_busy();
         busy && (self.limits.hw_queues == 1 || !bio.sync)
     }
 
     /// The driver refuses a request of a plug, if the disk is full. Otherwise false.
+    #[cold]
     pub(super) fn refuse_one(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) -> bool {
         let hw_queue = self.requests[id].hw_queue;
         if self.takes_one_more(hw_queue) {
@@ -96,6 +99,7 @@ impl Block {
     }
 
     /// Runs a hardware queue (`__blk_mq_sched_dispatch_requests` without a scheduler).
+    #[inline(never)]
     pub(super) fn run_refusing(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
         let index = usize::from(hw_queue);
         let had_refused = !self.hw_queues[index].refused.is_empty();
@@ -113,13 +117,13 @@ impl Block {
                     self.hw_queues[index].restart = true;
                     return;
                 }
-                let Some(id) = self.scheduler.dispatch(&queue!(self, now), hw_queue) else { return };
+                let Some(id) = self.take_queued(now, hw_queue) else { return };
                 self.issue(now, id, disk);
                 self.hw_queues[index].refused.taken();
             }
             return;
         }
-        while let Some(id) = self.scheduler.dispatch(&queue!(self, now), hw_queue) {
+        while let Some(id) = self.take_queued(now, hw_queue) {
             self.hw_queues[index].refused.requests.push_back(id);
         }
         if !self.hw_queues[index].refused.is_empty() && !self.issue_refused(now, hw_queue, disk) {
@@ -129,6 +133,12 @@ impl Block {
                 self.worker_woken = true;
             }
         }
+    }
+
+    /// Takes the first request out of the software queue, which is all of `none`.
+    fn take_queued(&mut self, now: Nanos, hw_queue: u16) -> Option<RequestId> {
+        let AnyScheduler::None(software_queue) = &mut self.scheduler else { return None };
+        software_queue.dispatch(&queue!(self, now), hw_queue)
     }
 
     /// Issues requests of the list in order; false if the disk does not take all of them.

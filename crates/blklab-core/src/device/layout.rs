@@ -222,12 +222,23 @@ impl Layout {
         Location { device: extent.device, sector: Sector(extent.start.0 + before) }
     }
 
+    /// The device of the byte at `offset` of `file`.
+    #[inline]
+    pub fn device_at(&self, file: FileId, offset: u64) -> DeviceId {
+        let placed = self.file(file);
+        if placed.others.is_empty() { placed.first.device } else { self.locate(file, offset).device }
+    }
+
     /// The place of the first sectors of `span`, and the number of them that lie in one extent.
     #[inline]
     pub fn head_of(&self, span: Span) -> (Location, u32) {
-        let (extent, before) = self.file(span.file).at(span.first);
+        let file = self.file(span.file);
+        let (extent, before) = file.at(span.first);
         let place = Location { device: extent.device, sector: Sector(extent.start.0 + before) };
-        // A last sector may be in part behind the end of the file.
+        if file.others.is_empty() {
+            return (place, span.sectors);
+        }
+        // The last extent goes on past its end.
         let left = extent.sectors.saturating_sub(before).max(1);
         (place, left.min(span.sectors.into()) as u32)
     }

@@ -1,4 +1,7 @@
 //! An I/O of a file on its way to the devices.
+//!
+//! Left out: of an I/O on several devices the schedulers' locks but the first, and the CPU time that
+//! a volume takes to map it.
 
 use super::{DeviceId, Devices, Layout, Span};
 use crate::block::{BioStream, Manner};

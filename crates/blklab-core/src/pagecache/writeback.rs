@@ -331,7 +331,7 @@ impl PageCache {
 
     /// More is dirty than the background threshold, or than the device's share of it
     /// (`wb_over_bg_thresh`).
-    fn over_background(&mut self, at: usize, now: Nanos) -> bool {
+    pub(super) fn over_background(&mut self, at: usize, now: Nanos) -> bool {
         let dirty = self.pages.dirty;
         let backing = &mut self.backings[at];
         dirty > self.background || {

@@ -47,6 +47,22 @@ fn files_are_written_in_the_order_in_which_they_became_dirty() {
 }
 
 #[test]
+fn background_writeback_leaves_as_many_pages_dirty_as_its_threshold_says() {
+    let mut small = config();
+    small.dirty_background = Bytes(1000 * PAGE_BYTES);
+    let now = Nanos::from_secs(1);
+    let over = |devices: usize, pages: u64| {
+        let mut cache = PageCache::new(&small, &vec![disk(1280); devices]);
+        let file = cache.add_file(64 * MIB, BackingId(0));
+        write_all(&mut cache, now, file, 0, pages * PAGE_BYTES);
+        cache.over_background(0, now)
+    };
+    assert_eq!([1000, 1001].map(|pages| over(1, pages)), [false, true]);
+    // One of two devices that have written nothing has an eighth of what is left: (1000 - 111) / 8.
+    assert_eq!([111, 112].map(|pages| over(2, pages)), [false, true]);
+}
+
+#[test]
 fn background_writeback_starts_above_its_threshold_and_ends_below_it() {
     let mut small = config();
     small.dirty_background = Bytes::from_mib(16);

@@ -29,6 +29,7 @@ impl Bfq {
     }
 
     /// The queue's next request changes: the budget must suffice for it (`bfq_updated_next_req`).
+    #[inline]
     pub(super) fn budget_for_next(&mut self, q: QueueId) {
         let Some(next) = self.queues[q.index()].backlog.next() else { return };
         if self.in_service == Some(q) {

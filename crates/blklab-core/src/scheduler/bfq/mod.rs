@@ -275,6 +275,7 @@ impl Scheduler for Bfq {
         self.counts.pop_woken()
     }
 
+    #[inline]
     fn depth_limit(&self, _: &Queue<'_>, process: ProcessId, op: Op, sync: bool) -> u32 {
         let limit = self.depths.limit(op, sync, self.wf2q.raised_busy() > 0);
         let own = self.tasks.queue(TaskIndex::of(process), sync);

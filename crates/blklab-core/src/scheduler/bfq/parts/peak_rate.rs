@@ -82,6 +82,7 @@ impl PeakRate {
     }
 
     /// Counts a dispatched request. True if the estimate has changed.
+    #[inline]
     pub fn dispatched(&mut self, disk: DiskKind, request: Dispatch) -> bool {
         let Dispatch { now, in_driver, .. } = request;
         let mut changed = false;
@@ -114,6 +115,7 @@ impl PeakRate {
 
     /// A request completes. After a pause in which the disk moved almost nothing, the observation
     /// is over. True if the estimate has changed.
+    #[inline]
     pub fn completed(&mut self, now: u64) -> bool {
         let pause_us = ((now - self.last_completion) / 1000) as u32;
         let slow = u64::from(pause_us) > MIN_THINK_NS / 1000

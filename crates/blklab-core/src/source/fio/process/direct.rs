@@ -18,7 +18,7 @@ impl Process {
         self.system += cost;
         let now = world.now();
         let unit = self.units.unit(slot);
-        let device = world.layout.locate(FileId(unit.file), unit.offset).device;
+        let device = world.layout.device_at(FileId(unit.file), unit.offset);
         let World { cpus, devices, .. } = world;
         // Of an I/O on several devices only the first one's lock is taken.
         Flow::At(cpus.submit(self.submitter.cpu, now, cost, &mut devices[device].lock))
