@@ -7,13 +7,18 @@ the repository, so they cannot be out of date.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from mkdocs.exceptions import PluginError
+from mkdocs.utils import meta
 
 from blklab import _core
 from blklab.base.units import number_text
@@ -25,13 +30,33 @@ _CORE = ROOT / "crates" / "blklab-core" / "src"
 _DISKS = ROOT / "crates" / "blklab-disk-model" / "src"
 
 
+_FILLED: dict[str, Future[str]] = {}
+"""Each page by its text: all are filled at the same time, in processes of their own."""
+
+
+def on_files(files: Any, **_: Any) -> None:
+    """mkdocs calls it with all that it has found."""
+    pool = ProcessPoolExecutor(os.cpu_count(), get_context("fork"))
+    for file in files.documentation_pages():
+        markdown, _ = meta.get_data(file.content_string)
+        with _errors_of(file):
+            text = _MARK.sub(_generated, markdown)
+        _FILLED[markdown] = pool.submit(filled, text, keep_words=False)
+    pool.shutdown(wait=False)
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """mkdocs calls it with every page's text."""
-    source = page.file.src_uri
+    with _errors_of(page.file):
+        return _FILLED[markdown].result()
+
+
+@contextlib.contextmanager
+def _errors_of(file: Any) -> Iterator[None]:
     try:
-        return filled(_MARK.sub(_generated, markdown), keep_words=False)
+        yield
     except (ExampleError, KeyError, ValueError, OSError) as error:
-        raise PluginError(f"{source}: {error}") from error
+        raise PluginError(f"{file.src_uri}: {error}") from error
 
 
 def _generated(mark: re.Match[str]) -> str:

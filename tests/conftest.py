@@ -50,7 +50,7 @@ def _starts_workers(config: pytest.Config) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than CPUs: a third of the time tests wait, for disks, timers and servers."""
+    """One worker more than CPUs: many tests wait, for disks, timers and servers."""
     return len(os.sched_getaffinity(0)) + 1
 
 
