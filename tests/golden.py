@@ -5,7 +5,8 @@ result.
 selects the cases of one scheduler, `--sample` a number of cases, drawn by `--seed`; `--write`
 stores the new hashes after an intended change (with `--scheduler`, of its cases only). The cases:
 each shipped load on each disk under each scheduler; each tunable at two drawn values; mixtures of
-processes drawn by seed, with settings and hosts drawn too."""
+processes drawn by seed, with settings and hosts drawn too.
+"""
 
 from __future__ import annotations
 

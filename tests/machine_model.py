@@ -6,7 +6,8 @@ anything else has changed.
 
 After SIGKILL, blklab may leave changed settings and its own files until the next ``restore``, run
 or ``undo``. Until then those keys are *owed*: they are not compared, and their expected values are
-kept."""
+kept.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 `enter` turns a process that ``unshare`` has started (`UNSHARED`) into the first process of a
 machine that reads this machine's files, writes none of them, and has only its own disks. blklab
 runs there as installed, with its usual paths: ``/etc/udev/rules.d``, ``/var/lib/blklab`` and
-``/tmp``. `World` has the machine's disks, file systems, and the user's files."""
+``/tmp``. `World` has the machine's disks, file systems, and the user's files.
+"""
 
 from __future__ import annotations
 
