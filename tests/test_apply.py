@@ -107,7 +107,7 @@ def test_any_applies_are_undone_to_what_was_before_each(
     @hypothesis.settings(
         max_examples=int(os.environ.get("BLKLAB_TEST_APPLIES", "25")),
         deadline=None,
-        # A real disk takes its time for each.
+        # A real disk takes some time for each.
         phases=[hypothesis.Phase.generate],
     )
     @hypothesis.given(_SET, st.lists(_SET, min_size=1, max_size=3))
@@ -132,7 +132,7 @@ def test_undo_keeps_settings_that_the_administrator_changed_later(
     loop.write_all({"scheduler": "none", "nr_requests": "77", "read_ahead_kb": "128"})
     before = loop.settings()
     apply(loop, "bfq", roots, programs, more="nomerges=1")
-    # The administrator's own; the others belong to what is undone.
+    # The administrator's change; the undo covers the other settings.
     loop.write("read_ahead_kb", "512")
     loop.write("nr_requests", "33")
     loop.write("nomerges", "2")
@@ -228,7 +228,7 @@ def test_a_disk_that_came_back_under_another_name_is_found(
     apply(loop, "bfq", roots, programs)
     loop_device.losetup("--detach", f"/dev/{loop.name}")
     queue.named(loop.name).write("scheduler", "none")
-    # Another takes its place.
+    # Another disk takes its place.
     (file.parent / "other.img").write_bytes(bytes(1 << 20))
     loop_device.losetup(f"/dev/{loop.name}", str(file.parent / "other.img"))
     other = Path(loop_device.losetup("--find", "--show", str(file))).name
@@ -331,7 +331,7 @@ def test_udev_itself_sets_it_whenever_the_disk_changes(loop: Queue, tmp_path: Pa
         [*command, _APPLIED_BY_UDEV, loop.name], check=False, capture_output=True, text=True,
         timeout=120,
     )  # fmt: skip
-    # No note: udev has set every one of them before it was our turn.
+    # No note: udev has set all of them before blklab did.
     assert done.stdout.splitlines() == [
         "[]",
         "{'scheduler': 'bfq', 'nr_requests': '40', 'iosched/low_latency': '0',"
@@ -393,7 +393,7 @@ def test_a_module_is_loaded_first_and_its_failure_is_a_note(
     programs.wrong = "modprobe: no such module"
     notes = change.carry_out(replace(made, module="kyber-iosched"), roots, programs)
     assert programs.words == ["modprobe kyber-iosched"]
-    # The kernel may have loaded it by itself: what counts is what is read back.
+    # The kernel may have loaded it by itself: the value read back counts.
     assert notes[0] == "modprobe: no such module"
     assert loop.read("scheduler") == "kyber"
 

@@ -95,7 +95,7 @@ def test_equal_ones_end_it_when_they_are_known_to_be_equal() -> None:
 
 def test_the_budget_ends_it_and_leaves_time_for_no_repeat_that_would_not_fit() -> None:
     measured, stopped = within(60.0, chance(0.5))
-    # A repeat has 8 runs of 1 s: the eighth would end at 64 s.
+    # A repeat has 8 runs of 1 s: the eighth repeat would end at 64 s.
     assert (stopped["why"], stopped["repeats"]) == ("the budget is spent", 7)
     assert len(measured) == 8 * 7
 

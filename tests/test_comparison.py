@@ -309,7 +309,7 @@ def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> N
     path = tmp_path / "results.json"
     path.write_text(results_file.to_text(results))
     assert results_file.to_text(results_file.load(tmp_path)) == results_file.to_text(results)
-    # As versions wrote it that knew no notes.
+    # As versions without notes wrote it.
     path.write_text(results_file.to_text(results).replace(',"notes":[]', ""))
     assert '"notes"' not in path.read_text()
     assert results_file.load(path) == results

@@ -22,7 +22,7 @@ _STUBS = Path(blklab.__file__).with_name("_core.pyi")
 
 
 def properties() -> dict[str, list[str]]:
-    """Of each class in the stubs that has `FIELDS`."""
+    """The properties of each class in the stubs that has `FIELDS`."""
     classes = [
         node for node in ast.parse(_STUBS.read_text()).body if isinstance(node, ast.ClassDef)
     ]

@@ -168,7 +168,7 @@ def test_facts_that_udev_lacks_are_read_from_the_device(machine: Machine) -> Non
     command = ("mkfs.ext4", "-q", "-L", "own", "-U", uuid, str(node))
     subprocess.run(command, check=True, env={"PATH": _PATH})
     assert look(machine, "sda").filesystem == Filesystem("ext4", "own", uuid)
-    # udev has, and found nothing.
+    # udev has probed it, and found nothing.
     machine.write("run/udev/data/b8:0", "E:ID_SERIAL=1")
     assert look(machine, "sda").filesystem is None
 
@@ -301,7 +301,7 @@ def test_every_device_of_this_machine_as_any_user() -> None:
     assert done.stderr == ""
     found = json.loads(done.stdout)["devices"]
     whole = [one["name"] for one in found if one["kind"] != "partition"]
-    # Others may make and remove some meanwhile.
+    # Other tests may create and remove devices meanwhile.
     assert before & set(queue.disks()) <= set(whole)
     assert len(whole) == len(set(whole))
 

@@ -82,7 +82,7 @@ def test_the_notebook_page_uses_nothing_but_the_public_functions() -> None:
     }
     assert {"compare", "explain", "find_disk", "results"} <= used <= set(blklab.__all__)
     shown = filled.filled(page)
-    # What it says of the answer, and of the store.
+    # Its lines about the answer and the store.
     assert ">>> verdict.winner\n'bfq'\n" in shown
     assert "results.runs == found.results.runs\nTrue\n" in shown
 
@@ -154,7 +154,7 @@ def test_the_tests_that_hold_a_promise_exist() -> None:
     for page in promises:
         text = page.read_text(encoding="utf-8")
         named = re.findall(r"`(?:tests/)?(test_\w+)(?:\.py)?`", text) + re.findall(r"::(\w+)", text)
-        # In brackets behind a file: sentences, that is, three words or more.
+        # In parentheses after a file: names of tests, which have three words or more.
         for several in re.findall(r"\(([a-z0-9_, ]+)\)", text):
             named += [name for name in several.split(", ") if name.count("_") > 2]
         assert len(named) >= 20, page

@@ -33,7 +33,7 @@ FAST = "mq-deadline:fifo_batch=1"
 
 
 def of(runs: Sequence[Measurement], ios: int, **latencies: int) -> list[Measurement]:
-    """Of so many reads each; other operations by name."""
+    """Runs with so many reads each; other operations by name."""
     return [
         replace(
             run,
@@ -97,7 +97,7 @@ def test_operations_of_a_program_are_counted_likewise(runs: list[Measurement]) -
 
     assert program(299)["latency"].winner == FAST
     assert "p99 of operations not ranked: 100 operations per run" in program(100)["both"].why
-    # Half again as fast is less than one operation of one.
+    # With one operation, a difference of a half is less than one operation.
     assert program(1)["throughput"].winner is None
     assert program(100)["throughput"].winner == FAST
 

@@ -56,7 +56,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture
 def shared(place: Path) -> Path:
-    """What the guest's user shares with it, and could write to."""
+    """A directory that the guest's user shares and can write to."""
     made = place / "shared"
     made.mkdir()
     (made / "theirs").write_text("as it was")
@@ -170,7 +170,7 @@ found["there"] = read({str(shared)!r} + "/theirs")
         own.unlink(missing_ok=True)
     assert found.pop("there") == "as it was"
     assert set(found.pop("environment").split()) <= {"PATH", "PWD", "TMPDIR", "LC_CTYPE"}
-    # The fourth is the listing's own.
+    # The fourth descriptor is that of the listing.
     assert found.pop("descriptors") == "['0', '1', '2', '3']"
     allowed = {"Permission denied", "No such file or directory", "[]"}
     assert {name: why for name, why in found.items() if why not in allowed} == {}
@@ -194,7 +194,7 @@ attempt("become a group", os.setgroups, [0])
 
 @needs_wall
 def test_processes_of_this_machine_are_neither_seen_nor_traced_nor_killed(run: Hostile) -> None:
-    # One that a process of that user could signal.
+    # A process that the guest's user could signal.
     words = ["setpriv", f"--reuid={USER}", "--clear-groups"] if os.geteuid() == 0 else []
     with subprocess.Popen([*words, "sleep", "600"]) as victim:
         try:

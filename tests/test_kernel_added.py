@@ -72,7 +72,7 @@ def test_a_new_file_is_compiled_and_linked_in(linux: str, tmp_path: Path) -> Non
     mine.write_text("int mine = 2;\n")
     again = build(linux, added_files=[mine])
     assert again.fresh and again.kernel.compiled == 1
-    # And it goes with the next kernel that does not have it.
+    # The next kernel without it does not contain it.
     without = build(linux, options=["X=y"])
     assert without.kernel.image.read_bytes() == plain.kernel.image.read_bytes()
     assert not (built_tree() / "block/mine-iosched.c").exists()
@@ -164,7 +164,7 @@ def test_a_new_scheduler_shows_in_what_is_measured(sstf: str) -> None:
 
 @pytest.mark.parametrize("rw", ["write", "write:-8k"])
 def test_its_requests_grow_at_both_ends_and_nothing_is_lost(sstf: str, rw: str) -> None:
-    """As -8k comes behind each block of 4k, the second load goes backwards."""
+    """With an offset of -8k after each block of 4k, the second workload goes backwards."""
     job = f"[a]\nrw={rw}\nioengine=libaio\ndirect=1\niodepth=32\nsize=64m\nnumber_ios=2000\n"
     disk = blklab.simulate(
         job, disk="wd10ezrx:ncq=false", scheduler=f"sstf@{sstf}", rig="kernel", driver="native"

@@ -87,7 +87,7 @@ def test_an_older_source_gets_the_form_of_our_patch_that_fits_it(
     first = build(ball)
     assert first.kernel.patches == ("wait.patch",)
     assert first.kernel.compiled == 2
-    # As if it had been given: nothing is left to do.
+    # The first patch fits now, with the same result: nothing to build.
     patch(ours, 1, "wait.patch")
     assert not build(ball).fresh
 
@@ -98,9 +98,9 @@ def test_another_patch_compiles_only_what_it_touches(ball: str, tmp_path: Path) 
     assert [made.kernel.compiled for made in (plain, one, two)] == [2, 1, 1]
     assert len({image(made) for made in (plain, one, two)}) == 3
     assert two.kernel.names == ("linux-7.3-wait",)
-    # The name went to the newer one; the older is there under its key.
+    # The newer kernel has the name; the older one is found by its key.
     assert cache.find(one.kernel.key).names == ()
-    # And back: the patch is out of the tree again.
+    # And back: the patch is removed from the tree again.
     again = build(ball, options=["X=y"])
     assert image(again) == image(plain)
     assert again.kernel.compiled == 1
@@ -291,7 +291,7 @@ def test_a_build_that_is_ended_leaves_no_process_and_nothing_half_made(
     assert "Traceback" not in errors
     # make's children hold the lock as long as they live.
     (linux / "hold").unlink()
-    # As a compiler that was killed might leave it, newer than all else.
+    # As a killed compiler may leave it: newer than all others.
     half = begun.parent / "block/elevator.o"
     half.write_bytes(b"half")
     assert cache.kernels() == []
@@ -314,7 +314,7 @@ def test_list_and_remove(ball: str, tmp_path: Path) -> None:
     assert "only the name" in run("kernel", "remove", "plain").stdout
     assert "removed" in run("kernel", "remove", "linux-7.3").stdout
     assert [kernel.names for kernel in cache.kernels()] == [("mine",)]
-    # As an unpacking that was killed leaves it.
+    # As a killed unpacking leaves it.
     (cache.root() / "sources/.partial-0123").mkdir()
     assert "MB removed" in run("kernel", "remove", "--sources").stdout
     assert {path.suffix for path in (cache.root() / "sources").iterdir()} <= {".lock"}

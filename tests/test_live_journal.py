@@ -42,7 +42,7 @@ _CUSTOM = {
 
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[Queue]:
-    """Set as an administrator might have set it: a scheduler with changed tunables."""
+    """A disk as an administrator may have set it: a scheduler with changed tunables."""
     loop_device.require()
     with loop_device.attached(tmp_path) as name:
         found = queue.named(name)
@@ -79,7 +79,7 @@ def forked(journal: Journal, disk: str) -> Iterator[None]:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        # Whatever happens, pytest is not to go on twice.
+        # The fork must never continue as a second pytest.
         try:
             os.dup2(writing, 1)
             os.environ["BLKLAB_JOURNAL"] = str(journal.directory)
@@ -378,7 +378,7 @@ def test_killed_while_it_writes_the_record_down_nothing_stays_after_the_next_sta
     for what in (files_then_disk, only_files):
         child = os.fork()
         if child == 0:
-            # Whatever happens, pytest is not to go on twice.
+            # The fork must never continue as a second pytest.
             try:
                 what()
             finally:
@@ -388,7 +388,7 @@ def test_killed_while_it_writes_the_record_down_nothing_stays_after_the_next_sta
     assert (kinds, len(journal.keys())) == (["disk", files.KIND], 1)
     found = leftovers.restore(journal)
     assert (found.problems, found.busy, loop.settings()) == ([], [], before)
-    # A lock of a disk is kept for the next.
+    # A disk's lock is kept for the next command.
     assert [path.name for path in journal.directory.iterdir()] == [f"disk-{loop.name}.lock"]
     with borrowing([loop], journal, signals, []):
         assert journal.keys() == [f"disk-{loop.name}"]
@@ -410,7 +410,7 @@ def test_a_journal_on_a_full_disk_is_one_line_and_nothing_of_it_stays(
 
 
 def _be_killed_at(call: str) -> None:
-    """This process, when it has written a record and it is not yet there."""
+    """Kills this process at that call, between writing a record and making it visible."""
 
     def die(*_: object, **__: object) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

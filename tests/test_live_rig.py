@@ -107,7 +107,7 @@ def test_a_single_run_is_kept_with_what_fio_wrote_and_the_state_of_the_disk(
     told = ["fio", str(tmp_path / "job.fio"), "--rig", "live", "--disk", str(mounted)]
     done = CliRunner().invoke(app, [*told, "--scheduler", "kyber"], catch_exceptions=False)
     assert done.exit_code == 0
-    # Not virtual time's.
+    # In real time.
     assert f" {time.localtime().tm_year}\n" in done.stdout and " 1970\n" not in done.stdout
     kept = read.comparison(open_store(locate()), 1, raw=True)
     [one] = kept.runs
@@ -174,7 +174,7 @@ def test_a_device_is_read_but_not_written_to_unless_that_is_said(loop: str) -> N
     with place.prepared([both], print):
         result = place.run(both)
     assert [job.write.bytes for job in result.jobs] == [MIB, MIB]
-    # Each job in a piece of its own, nothing behind them.
+    # Each job has its own piece; nothing is written after the pieces.
     content = node.read_bytes()
     assert any(content[: 4 * MIB]) and any(content[4 * MIB : 8 * MIB])
     assert not any(content[8 * MIB :])
@@ -351,7 +351,7 @@ def test_a_killed_comparison_goes_on_where_it_was(
     process = subprocess.Popen([*BLKLAB, *words], stderr=subprocess.PIPE)
 
     def kept() -> int:
-        # It is a file before it is a store.
+        # The file exists before it has tables.
         with (
             contextlib.suppress(sqlite3.OperationalError),
             contextlib.closing(sqlite3.connect(f"file:{own_store}?mode=ro", uri=True)) as store,
@@ -387,7 +387,7 @@ def test_a_disk_is_described_as_it_was_before_a_run_that_was_killed(
     before = place.describe_disk(one.disk)
     child = os.fork()
     if child == 0:
-        # Whatever happens, pytest is not to go on twice.
+        # The fork must never continue as a second pytest.
         try:
             with borrowing([disk], journal, Signals(), []) as borrowed:
                 borrowed.use("bfq", {})
@@ -520,7 +520,7 @@ def test_an_ordinary_user_measures_what_is_set(public: Path, tmp_path: Path) -> 
         )
 
     environment = os.environ | {"BLKLAB_JOURNAL": str(own / "journal"), "HOME": str(own)}
-    # Neither is root's.
+    # The store must be the user's own, not root's.
     for name in ("BLKLAB_STORE", "XDG_DATA_HOME"):
         environment.pop(name, None)
     done = run("none", own)

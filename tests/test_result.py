@@ -1,4 +1,4 @@
-"""The typed result: what it holds, how it reads, how it converts."""
+"""The typed result: its content, its text, its conversions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_folding_into_fios_buckets_keeps_every_io_and_errs_by_less_than_one_perc
     nearest = folded.value_ns[
         np.searchsorted(fio_bucket(folded.value_ns), fio_bucket(histogram.value_ns))
     ]
-    # Beyond 2**34 ns fio has one last bucket.
+    # Above 2**34 ns fio has one last bucket.
     inside = histogram.value_ns < 2**34
     error = np.abs(nearest - histogram.value_ns)[inside]
     assert (error <= np.maximum(histogram.value_ns[inside] / 128, 0.5)).all()

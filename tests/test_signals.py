@@ -13,7 +13,7 @@ from blklab.base.signals import ENDING, Signals
 
 
 def _ends_a_process(number: int) -> bool:
-    """By default, whatever the kernel's manual says: one that sleeps is tried."""
+    """Whether the signal ends a process by default: tried on a sleeping process."""
     with subprocess.Popen(["sleep", "60"]) as sleeping:
         sleeping.send_signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -207,7 +207,7 @@ def test_the_median_lies_in_its_interval_and_five_runs_admit_what_they_cover(
     [
         ([3.0], 3.0, 3.0, 3.0, 0.0),
         ([1.0, 2.0, 4.0, 100.0], 3.0, 1.0, 100.0, 1 - 2 / 16),
-        # Of nine, the second and the eighth: on either side lie 1 + 9 of 512 ways.
+        # Of nine, the second and the eighth: 1 + 9 of 512 combinations are on either side.
         ([9.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0, 5.0], 5.0, 2.0, 8.0, 1 - 20 / 512),
     ],
 )

@@ -56,7 +56,7 @@ def state(disk: str, **settings: str) -> DeviceState:
 
 
 class Telling(sim.SimRig):
-    """A rig whose runs bring along what real disks and real programs do."""
+    """A rig whose runs have the documents of real disks and real programs."""
 
     def run(self, experiment: Experiment) -> Result:
         made = plausible.result(experiment.seed % 1000)
@@ -92,7 +92,7 @@ def kept(store: Store, setup: Setup, *, fail_at: int | None = None) -> keep.InSt
 def test_a_run_is_read_back_with_all_that_was_kept_of_it(anywhere: str, setup: Setup) -> None:
     store = open_store(place.find(anywhere))
     keeper = kept(store, setup)
-    # By another process, as it were.
+    # As if by another process.
     again = open_store(place.find(anywhere))
     [row] = read.listed(again)
     assert (row.id, row.state, row.kept, row.planned) == (keeper.id, read.COMPLETE, 4, 4)
@@ -149,7 +149,7 @@ def test_an_interrupted_comparison_is_partial_and_resumes_to_the_same_results(
 
 
 def disowned(store: Store) -> None:
-    """As if the process were dead."""
+    """Lets the process seem dead."""
     with store.writing() as connection:
         connection.execute(schema.COMPARISON.update().values(owner=None))
 
@@ -240,7 +240,7 @@ def test_a_newer_store_is_refused_and_an_older_one_brought_up_to_date(
 
 
 def test_a_store_of_version_1_is_read(tmp_path: Path) -> None:
-    """As the first version left it: `sqlite3 results.db .dump`."""
+    """A store of the first version, from `sqlite3 results.db .dump`."""
     dump = (Path(__file__).parent / "data/store-1.sql").read_text(encoding="utf-8")
     with sqlite3.connect(tmp_path / "old.db") as connection:
         connection.executescript(dump)
@@ -359,7 +359,7 @@ def test_a_number_is_a_number(wrong: str) -> None:
         numbers(wrong)
 
 
-# What can go wrong with a file
+# Errors of the file
 
 
 @contextmanager
@@ -459,7 +459,8 @@ def test_a_damaged_store_is_one_line_or_still_right(
 
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_store_that_is_let_go_leaves_no_connection(anywhere: str, damaged: bool) -> None:
-    """Open, or found to be foreign: in either case only the collector closes it."""
+    """A store that was opened, or refused as newer: in both cases the garbage collector closes
+    it."""
     store = open_store(place.find(anywhere))
     if damaged:
         with store.writing() as connection:
@@ -472,7 +473,7 @@ def test_a_store_that_is_let_go_leaves_no_connection(anywhere: str, damaged: boo
         hook = sys.unraisablehook
         sys.unraisablehook = lambda met: left.append(met.exc_value)
         try:
-            # Held by nothing but a cycle, as in an error's traceback.
+            # Referenced only by a cycle, as in an error's traceback.
             cycle: list[object] = [store]
             cycle.append(cycle)
             del store, cycle

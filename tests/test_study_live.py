@@ -100,7 +100,7 @@ def test_the_real_disk_takes_the_place_of_all_and_is_left_as_it_was(
     file = here / "reports/mine/both/results.json"
     kept = file.read_bytes()
     assert json.loads(kept)["setup"]["rig_setup"]["cache"] == "warm"
-    # What was told is kept too: with a cold cache it would not go on.
+    # The options are stored too: with a cold cache it could not be resumed.
     shutil.rmtree(here / "reports")
     run("--resume", str(document["kept"]["both"]))
     assert file.read_bytes() == kept

@@ -1,4 +1,4 @@
-"""The study of the script that adds up bandwidths runs, and what its documents say is so."""
+"""The study of the script that adds up bandwidths: its runs, and the statements of its pages."""
 
 from __future__ import annotations
 

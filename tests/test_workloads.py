@@ -45,7 +45,7 @@ def two(tmp_path: Path) -> Path:
 
 
 def jobs(entry: Entry) -> list[dict[str, str]]:
-    """The options that each job has, by whichever name they were given."""
+    """Each job's options, by fio's main names."""
     told = core.describe_job(entry, ignore_unsupported=False).jobs
     return [dict(job.options) for job in told]
 
@@ -53,10 +53,10 @@ def jobs(entry: Entry) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     ("changes", "options"),
     [
-        # Where it stands: in [global], or in the one job that sets it.
+        # In its present place: in [global], or in the one job that sets it.
         ("bs=8k", [("bs", "8k"), ("bs", "8k")]),
         ("numjobs=5", [("numjobs", "5"), ("numjobs", None)]),
-        # Nowhere: for all.
+        # In no place: for all jobs.
         ("iodepth=3", [("iodepth", "3"), ("iodepth", "3")]),
         # By its other name, in place of the first.
         ("blocksize=16k", [("blocksize", "16k"), ("blocksize", "16k")]),
@@ -125,7 +125,7 @@ def test_an_option_of_an_included_file_is_not_changed_behind_its_back(tmp_path: 
     (tmp_path / "job.fio").write_text("[a]\nsize=64m\nioengine=libaio\ninclude more.inc\n")
     with pytest.raises(InputError, match=r"^job: 'iodepth' is set in a file that .* includes"):
         specs.workload(f"{tmp_path}/job.fio:iodepth=8")
-    # What the file itself says is found beside it all the same.
+    # Its own options can be changed; the include is still found beside the file.
     [job] = jobs(specs.workload(f"{tmp_path}/job.fio:size=32m"))
     assert (job["size"], job["iodepth"]) == ("32m", "4")
 
