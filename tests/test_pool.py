@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -55,3 +58,58 @@ def test_each_knows_how_many_run_beside_it(tasks: int, threads: int, expected: i
 
 def test_nothing_to_do_is_done() -> None:
     pool.run_all(pytest.fail, [], 2, pytest.fail, pytest.fail)
+
+
+class _Interrupts:
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_inside_a_destructor_is_not_lost() -> None:
+    cancelled = threading.Event()
+
+    def one(task: int) -> None:
+        # The second one runs until the interrupt has taken effect.
+        assert task == 0 or cancelled.wait(10)
+
+    with pytest.raises(KeyboardInterrupt):
+        pool.run_all(one, [0, 1], 1, lambda _: _drop(_Interrupts()), cancelled.set)
+    assert cancelled.is_set()
+
+
+def _drop(_interrupts: _Interrupts) -> None:
+    """The caller's last reference ends with the call."""
+
+
+_BETWEEN_LOCKS = """
+import signal, threading
+from concurrent.futures import _base
+from blklab.base import pool
+
+class Interrupted(_base._AcquireFutures):
+    def __enter__(self):
+        self.futures[0]._condition.acquire()
+        signal.raise_signal(signal.SIGINT)
+        for future in self.futures[1:]:
+            future._condition.acquire()
+
+_base._AcquireFutures = Interrupted
+cancelled = threading.Event()
+try:
+    pool.run_all(lambda _: cancelled.wait(), [0, 1], 2, print, cancelled.set)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_between_two_locks_of_the_pool_leaves_none_held() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _BETWEEN_LOCKS],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    # Tasks that ended by themselves before the cancelling are told, as True.
+    assert done.stdout.endswith("interrupted\n"), done.stderr
+    assert done.returncode == 0

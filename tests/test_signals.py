@@ -6,10 +6,11 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 
 import pytest
 
-from blklab.base.signals import ENDING, Signals
+from blklab.base.signals import ENDING, Signals, postponed
 
 
 def _ends_a_process(number: int) -> bool:
@@ -61,3 +62,34 @@ def test_a_second_signal_does_not_disturb_what_the_first_has_ended(signals: Sign
             os.kill(os.getpid(), signal.SIGINT)
     assert done == ["closed", "undone"]
     assert left_by.value.code == 128 + signal.SIGTERM
+
+
+def test_postponed_signals_take_effect_when_asked_and_at_the_end(signals: Signals) -> None:
+    before = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    reached = []
+    with pytest.raises(SystemExit) as left_by, postponed() as take_effect:
+        os.kill(os.getpid(), signal.SIGTERM)
+        reached.append("after the signal")
+        take_effect()
+        reached.append("never")
+    assert (reached, left_by.value.code) == (["after the signal"], 128 + signal.SIGTERM)
+    signals.ended = False
+    with pytest.raises(KeyboardInterrupt), postponed():
+        os.kill(os.getpid(), signal.SIGINT)
+        reached.append("to the end")
+    assert reached == ["after the signal", "to the end"]
+    assert {number: signal.getsignal(number) for number in signal.valid_signals()} == before
+
+
+def test_a_thread_postpones_nothing_and_changes_no_handler() -> None:
+    handler, seen = signal.getsignal(signal.SIGINT), []
+
+    def elsewhere() -> None:
+        with postponed() as take_effect:
+            seen.append(signal.getsignal(signal.SIGINT))
+            take_effect()
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert seen == [handler]

@@ -7,6 +7,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from threading import Event, local
 from typing import TypeVar
 
+from blklab.base import signals
+
 # The polling interval of the waiting thread, so that Ctrl-C takes effect quickly.
 _LOOK_UP_S = 0.2
 
@@ -53,16 +55,19 @@ def run_all(
             raise
 
     try:
-        place = {pool.submit(unless_failed, task): number for number, task in enumerate(tasks)}
-        waiting: set[Future[Found]] = set(place)
-        while waiting:
-            ended, waiting = wait(waiting, _LOOK_UP_S, FIRST_COMPLETED)
-            # Tasks that succeeded beside a failed one are done too.
-            for future in sorted(ended, key=lambda one: (one.exception() is not None, place[one])):
-                # The failed task may end a moment later.
-                if not isinstance(future.exception(), _NotBegunError):
-                    done(future.result())
-                del place[future]
+        with signals.postponed() as take_effect:
+            place = {pool.submit(unless_failed, task): number for number, task in enumerate(tasks)}
+            waiting: set[Future[Found]] = set(place)
+            while waiting:
+                ended, waiting = wait(waiting, _LOOK_UP_S, FIRST_COMPLETED)
+                # Tasks that succeeded beside a failed one are done too.
+                order = sorted(ended, key=lambda one: (one.exception() is not None, place[one]))
+                for future in order:
+                    # The failed task may end a moment later.
+                    if not isinstance(future.exception(), _NotBegunError):
+                        done(future.result())
+                    del place[future]
+                take_effect()
     except BaseException:
         # In this order: a cancelled task makes room for another task.
         pool.shutdown(wait=False, cancel_futures=True)

@@ -104,5 +104,36 @@ class Signals:
                 signal.signal(number, handler)
 
 
+@contextlib.contextmanager
+def postponed() -> Iterator[Callable[[], None]]:
+    """Inside, a signal takes effect only when the given function is called, or at the end.
+
+    Python runs a handler between any two instructions. What it raises is lost inside a destructor
+    or a callback of a weak reference, and between two locks that belong together the first one
+    stays held for ever. Signals without a handler of Python's are not affected. Does nothing
+    outside the main thread, where no handler runs.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    before = {int(number): signal.getsignal(number) for number in ENDING}
+    handlers = {number: handler for number, handler in before.items() if callable(handler)}
+    arrived: list[int] = []
+
+    def take_effect() -> None:
+        while arrived:
+            number = arrived.pop(0)
+            handlers[number](number, None)
+
+    try:
+        for number in handlers:
+            signal.signal(number, lambda number, _frame: arrived.append(number))
+        yield take_effect
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        take_effect()
+
+
 def _go_on(_number: int, _frame: FrameType | None) -> None:
     """Not `SIG_IGN`, which the programs that are started would inherit."""
