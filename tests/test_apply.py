@@ -101,7 +101,7 @@ def test_undo_restores_settings_that_a_change_of_the_scheduler_reset(
     assert loop.settings() == before
 
 
-def test_any_applies_are_undone_to_what_was_before_each(
+def test_any_applies_are_undone_to_the_state_before_each(
     loop: Queue, roots: Roots, programs: Asked
 ) -> None:
     @hypothesis.settings(
@@ -168,7 +168,7 @@ def test_earlier_applied_settings_stay_unless_applied_anew(
     assert rule.wanted(rule.place(roots).read_text(), loop, roots) == wanted
 
 
-def test_status_names_what_no_longer_holds_and_the_likely_cause(
+def test_status_names_settings_that_no_longer_hold_and_the_likely_cause(
     loop: Queue, roots: Roots, programs: Asked
 ) -> None:
     apply(loop, "bfq:slice_idle=0", roots, programs)
@@ -209,7 +209,7 @@ def test_a_changed_rules_file_is_left_alone(loop: Queue, roots: Roots, programs:
     assert loop.read("scheduler") == "bfq"
 
 
-def test_a_disk_that_is_gone_is_told_and_the_rest_undone(
+def test_a_removed_disk_is_reported_and_all_others_are_undone(
     loop: Queue, roots: Roots, programs: Asked
 ) -> None:
     apply(loop, "bfq", roots, programs)
@@ -369,7 +369,7 @@ def test_as_an_ordinary_user_dry_run_works_and_the_rest_says_what_to_type(
     assert loop.read("scheduler") == "none"
 
 
-def test_tuned_is_told_about_a_profile_of_ours_and_gets_its_own_back(
+def test_tuned_switches_to_blklabs_profile_and_back(
     loop: Queue, roots: Roots, programs: Asked
 ) -> None:
     _tuned(roots, "[disk]\nelevator=kyber\n")

@@ -115,7 +115,7 @@ def test_of_a_study_the_part_is_said(studied: Path) -> None:
     assert find(str(studied / "disk"), None, None).results == source.results
 
 
-def test_each_wrong_place_is_told(studied: Path, fake: Path) -> None:
+def test_each_wrong_path_is_reported(studied: Path, fake: Path) -> None:
     with open_store(place.find()).writing() as connection:
         connection.execute(schema.RUN.delete().where(schema.RUN.c.comparison_id == 2))
     (fake / "other.json").write_text("{}")

@@ -369,7 +369,7 @@ def test_presets_can_be_planned(machine: Machine, name: str) -> None:
         (["sda", "--set", "x=1"], "--set: no setting 'x'"),
     ],
 )
-def test_each_wrong_command_is_told(
+def test_each_wrong_command_is_reported(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     sata(machine, "sda", 0, wwid="naa.5000")

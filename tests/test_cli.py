@@ -240,7 +240,7 @@ def test_failures_are_one_line_and_leave_nothing_behind(
     assert not list(fake.glob("reports/compare/*"))
 
 
-def test_fio_prints_and_writes_what_fio_does(fake: Path) -> None:
+def test_blklab_fio_prints_and_writes_the_formats_of_fio(fake: Path) -> None:
     done = run("fio", "randread", "--disk", "950pro-256gb", "--output-format", "json+")
     document = json.loads(done.stdout)
     assert document["fio version"] == "fio-3.33"

@@ -369,7 +369,7 @@ def test_without_a_wall_no_guest_is_started(
     )
 
 
-def test_a_wall_that_cannot_be_made_here_is_told_with_its_reason(
+def test_an_impossible_wall_is_reported_with_its_reason(
     place: Path, found_anew: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = place / "bwrap"
@@ -401,7 +401,7 @@ def test_an_interrupt_while_the_view_is_made_leaves_nothing(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @needs_wall
-def test_root_is_told_if_the_user_nobody_may_not_read_a_kernel(place: Path) -> None:
+def test_root_gets_an_error_if_the_user_nobody_may_not_read_a_kernel(place: Path) -> None:
     image = hostile_kernel.image(place, "")
     image.chmod(0o700)
     with pytest.raises(RunError, match=f"which may not read {image}: chmod a[+]rX {image}"):

@@ -143,7 +143,7 @@ def measured(spec: str) -> tuple[Result, float, int]:
     return made, read.ios * 1e9 / read.runtime_ns, read.clat.max_ns // 10**6
 
 
-def test_a_new_scheduler_shows_in_what_is_measured(sstf: str) -> None:
+def test_a_new_scheduler_changes_the_measured_figures(sstf: str) -> None:
     """Nearest first is fast and starves requests; max_wait=0 is first come, first served."""
 
     def seek(made: Result) -> float:
@@ -213,7 +213,7 @@ def test_the_tutorials_line_of_kyber_gives_reads_way(tmp_path: Path) -> None:
     assert 0.3 * many < few < 0.5 * many
 
 
-def test_the_tutorials_picture_is_what_its_command_draws(sstf: str) -> None:
+def test_the_tutorials_picture_is_its_commands_output(sstf: str) -> None:
     kept = (ROOT / "docs/images/own-scheduler.svg").read_text(encoding="utf-8")
     assert pictures.picture("own-scheduler") == kept, (
         "run: .venv/bin/python docs/pictures.py docs/images/own-scheduler.svg"

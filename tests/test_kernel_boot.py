@@ -138,7 +138,7 @@ def test_the_kernel_has_everything_that_the_rig_needs(linux: Path, place: Path) 
     assert set(schedulers) == {"none", "mq-deadline", "kyber", "bfq"}
 
 
-def test_a_panic_is_told_with_the_kernels_words(linux: Path, place: Path) -> None:
+def test_a_panic_is_reported_with_the_kernels_words(linux: Path, place: Path) -> None:
     start_s = time.monotonic()
     with (
         pytest.raises(GuestPanicError, match="the guest's kernel panicked") as told,
@@ -173,7 +173,7 @@ def test_a_guest_that_hangs_is_ended(linux: Path, place: Path) -> None:
     _until_gone(place)
 
 
-def test_an_image_that_does_not_start_is_told(place: Path) -> None:
+def test_an_image_that_does_not_start_is_reported(place: Path) -> None:
     with pytest.raises(KernelError, match="could not be started") as told:
         boot(place / "absent", Path("/bin/true"), timeout_s=20)
     assert "No such file" in " ".join(told.value.detail)

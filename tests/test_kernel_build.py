@@ -92,7 +92,7 @@ def test_an_older_source_gets_the_form_of_our_patch_that_fits_it(
     assert not build(ball).fresh
 
 
-def test_another_patch_compiles_only_what_it_touches(ball: str, tmp_path: Path) -> None:
+def test_another_patch_compiles_only_the_files_that_it_touches(ball: str, tmp_path: Path) -> None:
     plain = build(ball)
     one, two = (build(ball, [patch(tmp_path, delay)]) for delay in (1, 2))
     assert [made.kernel.compiled for made in (plain, one, two)] == [2, 1, 1]
@@ -144,7 +144,7 @@ def test_a_directory_is_built_again_when_a_file_in_it_changes(linux: Path) -> No
     }
 
 
-def test_of_a_checkout_what_git_ignores_is_not_built(linux: Path) -> None:
+def test_ignored_files_of_a_checkout_are_not_built(linux: Path) -> None:
     (linux / ".gitignore").write_text("*.o\n.config\n")
     (linux / ".config").write_text("built in")
     (linux / "block/stale.o").write_text("")
@@ -159,7 +159,7 @@ def test_of_a_checkout_what_git_ignores_is_not_built(linux: Path) -> None:
     assert (tree / "block/elevator.c").is_file()
 
 
-def test_a_patch_that_does_not_apply_is_told_in_patchs_words_and_changes_nothing(
+def test_a_patch_that_does_not_apply_is_reported_in_patchs_words_and_changes_nothing(
     ball: str, tmp_path: Path
 ) -> None:
     good = build(ball)
@@ -219,7 +219,7 @@ def test_every_option_of_ours_has_a_group_and_a_value() -> None:
     assert config.parse(made.text()) == {**made.needed, **made.wanted, **made.older, **made.own}
 
 
-def test_missing_tools_are_told_with_the_packages_they_come_in(
+def test_missing_tools_are_reported_with_their_packages(
     linux: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
@@ -227,7 +227,7 @@ def test_missing_tools_are_told_with_the_packages_they_come_in(
         build(str(linux))
 
 
-def test_make_test_installs_what_a_build_needs() -> None:
+def test_make_test_installs_the_tools_of_a_build() -> None:
     [line] = [
         line
         for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()

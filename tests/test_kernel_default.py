@@ -54,7 +54,7 @@ def test_the_last_kernel_without_changes_is_taken_and_others_by_name(empty: Path
     assert cache.chosen(None).key == "e"
 
 
-def test_a_kernel_says_what_tells_it_from_the_published_one(empty: Path) -> None:
+def test_a_kernel_states_its_differences_from_the_published_one(empty: Path) -> None:
     keep(empty, PLAIN, *CHANGED)
     cache.give_name("mine", "b")
     cache.give_name("7.3.4", "c")
@@ -174,7 +174,7 @@ def test_a_damaged_record_is_one_line_and_hides_no_other_kernel(
     assert cache.by_key("b") is None
 
 
-def test_a_kernel_without_its_program_is_told(empty: Path) -> None:
+def test_a_kernel_without_its_program_is_reported(empty: Path) -> None:
     keep(empty, PLAIN, CHANGED[0])
     (cache.root() / "built/b/linux").unlink()
     assert [kernel.key for kernel in cache.kernels()] == [PLAIN.key]

@@ -421,7 +421,7 @@ def run(kernel: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @real_fio.needs_fio
-def test_fio_as_a_program_is_told_which_clock_is_the_guests(place: Path, kernel: str) -> None:
+def test_fio_as_a_program_gets_the_guests_clock(place: Path, kernel: str) -> None:
     job = "[a]\nrw=randread\nbs=4k\ndirect=1\nsize=1g\nruntime=30\ntime_based\nfilename={disk}\n"
     Path("plain.fio").write_text(job)
     Path("told.fio").write_text(
@@ -450,7 +450,7 @@ def test_a_program_runs_before_the_disk_and_is_traced(place: Path, kernel: str) 
     assert events.count(" block_rq_issue: ") == events.count(" block_rq_complete: ") == 9
 
 
-def test_blkparse_reads_the_trace_and_counts_what_the_disk_did(place: Path, kernel: str) -> None:
+def test_blkparse_reads_the_trace_and_counts_the_disks_commands(place: Path, kernel: str) -> None:
     for tool in ("blkparse", "btt"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} (Debian package blktrace) is not installed")

@@ -68,7 +68,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield Place(own, disk, victims)
 
 
-def test_the_tracer_sees_what_a_program_does_to_files(place: Place) -> None:
+def test_the_tracer_sees_a_programs_changes_of_files(place: Place) -> None:
     """Tests the tracer: it sees each kind of forbidden change."""
     victim = place.victims.directory / "victim"
     script = (

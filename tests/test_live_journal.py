@@ -117,7 +117,7 @@ def test_settings_are_put_back_after_success_and_after_an_error(
     assert (loop.settings(), told, journal.keys()) == (before, [], [])
 
 
-def test_a_scheduler_is_used_with_its_defaults_whatever_was_set_before(
+def test_a_scheduler_gets_its_defaults_after_any_earlier_settings(
     loop: Queue, journal: Journal, signals: Signals
 ) -> None:
     told: list[str] = []
@@ -186,7 +186,7 @@ def test_killed_at_random_moments_nothing_is_left_changed(loop: Queue, journal: 
     assert changed > KILLS // 10, "hardly any was killed while it had something changed"
 
 
-def test_the_next_borrower_puts_back_what_a_killed_one_left(
+def test_the_next_borrower_restores_the_settings_of_a_killed_one(
     loop: Queue, journal: Journal, signals: Signals
 ) -> None:
     before = loop.settings()
@@ -248,7 +248,7 @@ def test_another_file_behind_a_loop_device_has_the_same_queue_which_is_put_back(
         assert queue.named(name).settings() == before
 
 
-def test_a_disk_that_goes_meanwhile_is_one_line_and_one_that_comes_is_left_alone(
+def test_a_removed_disk_is_one_line_and_a_new_one_is_not_touched(
     tmp_path: Path, journal: Journal, signals: Signals
 ) -> None:
     machine, told = Machine(tmp_path), list[str]()

@@ -73,7 +73,7 @@ def experiment(place: LiveRig, where: object, text: str, scheduler: str = "none"
     return Experiment(entry(text), place.find_disk(str(where)), specs.scheduler(scheduler), 1)
 
 
-def test_a_run_has_what_fio_measured_and_leaves_nothing(mounted: Path, journal: Journal) -> None:
+def test_a_run_has_fios_measurements_and_no_leftovers(mounted: Path, journal: Journal) -> None:
     disk, place = disk_of(mounted), LiveRig()
     before, there = disk.settings(), sorted(mounted.iterdir())
     one = experiment(place, mounted, READS, "bfq:slice_idle=0,read_ahead_kb=64")
@@ -100,7 +100,7 @@ def test_a_run_has_what_fio_measured_and_leaves_nothing(mounted: Path, journal: 
     assert 0 < result.series.read_bytes.sum() <= result.disk.read_sectors * 512
 
 
-def test_a_single_run_is_kept_with_what_fio_wrote_and_the_state_of_the_disk(
+def test_a_single_run_is_kept_with_fios_output_and_the_state_of_the_disk(
     mounted: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "job.fio").write_text(READS)
@@ -149,7 +149,7 @@ def test_repeats_with_other_seeds_go_to_other_offsets(mounted: Path) -> None:
     ("options", "size_bytes"),
     [("size=1m", MIB), ("size=1m\noffset=2m", 3 * MIB), ("size=50%", 8 * MIB), ("", 8 * MIB)],
 )
-def test_in_a_directory_a_device_is_a_file_of_what_the_job_uses_of_it(
+def test_in_a_directory_a_device_is_a_file_of_the_used_size(
     options: str, size_bytes: int, mounted: Path
 ) -> None:
     text = f"[r]\nfilename=/dev/sdx\n{options}\n"
@@ -464,7 +464,7 @@ def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyP
     assert str(refused.value) == ("--rig live needs fio, unshare: apt-get install fio util-linux")
 
 
-def test_a_user_without_rights_measures_the_current_settings_and_is_told_what_to_type(
+def test_a_user_without_rights_measures_the_current_settings_and_gets_the_command_for_root(
     mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allowed = os.access
@@ -500,7 +500,7 @@ def public() -> Iterator[Path]:
             yield place
 
 
-def test_an_ordinary_user_measures_what_is_set(public: Path, tmp_path: Path) -> None:
+def test_an_ordinary_user_measures_the_current_settings(public: Path, tmp_path: Path) -> None:
     nobody, own, job = 65534, public / "own", tmp_path / "job.fio"
     own.mkdir()
     os.chown(own, nobody, nobody)

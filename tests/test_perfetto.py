@@ -33,7 +33,7 @@ def slices(packets: Packets) -> dict[int, list[tuple[str, int, int]]]:
 
 
 @pytest.mark.parametrize("scheduler", DECIDING)
-def test_perfetto_reads_back_what_was_written(scheduler: str) -> None:
+def test_perfetto_reads_the_written_trace(scheduler: str) -> None:
     found = timeline(scheduler)
     packets = Packets.FromString(trace.perfetto(found))
     tracks = {

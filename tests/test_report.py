@@ -193,7 +193,7 @@ def test_pictures_hold_no_more_points_than_they_have_room_for() -> None:
             assert line["latency"] == sorted(line["latency"])
 
 
-def test_a_load_in_which_nothing_happened_is_drawn_all_the_same() -> None:
+def test_a_workload_without_io_is_drawn() -> None:
     kept = results()
     empty = [replace(run, bytes_per_s=0.0, latencies={}) for run in kept.runs]
     assert "not measured" in page(Results(kept.setup, tuple(empty)))

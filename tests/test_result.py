@@ -100,7 +100,7 @@ def test_tables_convert_with_all_columns_and_values(to: str) -> None:
             assert np.asarray(converted[name]).tolist() == values.tolist()
 
 
-def test_a_series_has_no_column_of_what_was_not_measured() -> None:
+def test_a_series_has_no_column_for_missing_measurements() -> None:
     made = plausible.run()
     for name in ("read_bytes", "write_bytes"):
         made.data[f"series.{name}"] = np.zeros(0, np.int64)

@@ -49,7 +49,7 @@ def lines(*arguments: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("on_both")
-def test_a_list_tells_of_each_what_ran_and_is_filtered(here: Path) -> None:
+def test_a_list_has_each_comparisons_contents_and_is_filtered(here: Path) -> None:
     assert lines("results")[0].startswith("no results yet in ")
     first, second = compared(), compared(disk="950pro-256gb")
     listed = lines("results")
@@ -71,7 +71,7 @@ def test_a_list_tells_of_each_what_ran_and_is_filtered(here: Path) -> None:
     assert lines("results", "--disk", "zzz") == ["no match"]
 
 
-def test_one_is_shown_with_where_when_and_on_what_it_ran(here: Path) -> None:
+def test_a_comparison_is_shown_with_machine_time_and_versions(here: Path) -> None:
     number = compared()
     shown = run("results", "show", str(number)).stdout
     assert f"{number}: complete, 6 of 6 runs\n" in shown

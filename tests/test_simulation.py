@@ -109,7 +109,7 @@ def test_an_input_error_is_one_line_with_the_nearest_right_word(
     assert "\n" not in str(caught.value)
 
 
-def test_a_disk_that_ships_gives_its_file_from_which_one_of_ones_own_is_made(
+def test_a_shipped_disks_file_is_a_start_for_a_users_own_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     printed = CliRunner().invoke(app, ["disks", "wd10ezrx", "--file"]).stdout

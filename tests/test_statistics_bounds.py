@@ -114,7 +114,7 @@ def test_the_detectable_difference_is_defined_for_any_spread(
 
 
 @given(st.lists(positive, min_size=1, max_size=40))
-def test_the_spread_and_the_median_of_any_figures_are_told(values: list[float]) -> None:
+def test_spread_and_median_are_defined_for_any_figures(values: list[float]) -> None:
     assert statistics.spread(values) >= 0.0
     interval, coverage = statistics.median_interval(values)
     assert interval.low <= interval.estimate <= interval.high

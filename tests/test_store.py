@@ -89,7 +89,7 @@ def kept(store: Store, setup: Setup, *, fail_at: int | None = None) -> keep.InSt
     return keeper
 
 
-def test_a_run_is_read_back_with_all_that_was_kept_of_it(anywhere: str, setup: Setup) -> None:
+def test_a_run_is_read_back_with_all_its_stored_data(anywhere: str, setup: Setup) -> None:
     store = open_store(place.find(anywhere))
     keeper = kept(store, setup)
     # As if by another process.
@@ -154,7 +154,7 @@ def disowned(store: Store) -> None:
         connection.execute(schema.COMPARISON.update().values(owner=None))
 
 
-def test_a_process_owns_what_it_runs_and_another_with_its_number_does_not() -> None:
+def test_a_process_owns_its_comparison_and_a_later_one_with_its_number_does_not() -> None:
     mark = origin.mark()
     assert origin.alive(mark)
     assert origin.alive(mark.replace('"began": "', '"began": "1')) is None
@@ -163,9 +163,7 @@ def test_a_process_owns_what_it_runs_and_another_with_its_number_does_not() -> N
         assert origin.alive(wrong) is None
 
 
-def test_a_list_is_filtered_by_what_was_compared_where_and_when(
-    anywhere: str, setup: Setup
-) -> None:
+def test_a_list_is_filtered_by_contents_machine_and_time(anywhere: str, setup: Setup) -> None:
     store = open_store(place.find(anywhere))
     first = kept(store, setup).id
     second = kept(store, replace(setup, schedulers=(specs.scheduler("kyber"),))).id
@@ -185,7 +183,7 @@ def test_a_list_is_filtered_by_what_was_compared_where_and_when(
     assert found(since="9000-01-01T00:00:00+00:00") == []
 
 
-def test_an_export_holds_all_that_is_kept_and_comes_back_with_times_in_utc(
+def test_an_export_has_all_stored_data_and_is_imported_with_times_in_utc(
     setup: Setup, tmp_path: Path
 ) -> None:
     ours, theirs = (open_store(place.find(str(tmp_path / name))) for name in ("ours", "theirs"))
@@ -317,7 +315,7 @@ def test_a_document_holds_finite_numbers_only(number: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["disk", "\udc80"])
-def test_no_number_is_kept_as_none_whatever_files_are_called(name: str) -> None:
+def test_numbers_that_are_not_finite_become_none_with_any_file_name(name: str) -> None:
     kept = packing.pack_json({"name": name, "low": math.nan, "high": [math.inf, 1.5]})
     assert packing.unpack_json(kept) == {"name": name, "low": None, "high": [None, 1.5]}
 
@@ -389,7 +387,7 @@ def test_a_store_that_fails_is_tried_again_with_the_next_run(
     assert read.listed(store)[0].kept == 3
 
 
-def test_a_set_up_that_changes_while_the_store_fails_is_written_with_what_comes_next(
+def test_a_set_up_changed_while_the_store_fails_is_written_with_the_next_run(
     own_store: Path, setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "_WAIT_S", 0.05)

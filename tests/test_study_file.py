@@ -65,7 +65,7 @@ def entry(text: str) -> Entry:
     return Entry("s", Path("s.toml"), text)
 
 
-def test_parts_take_from_the_study_what_they_do_not_say_themselves() -> None:
+def test_parts_inherit_missing_keys_from_the_study() -> None:
     study = parse(entry(TEXT))
     first, second = study.parts
     assert (first.repeats, first.question, first.rigs) == (3, "does it matter?", ("sim", "kernel"))

@@ -128,7 +128,7 @@ def test_a_kernel_part_is_left_out_where_nothing_can_be_built(
     ]
 
 
-def test_the_report_says_of_each_kernel_what_it_is() -> None:
+def test_the_report_describes_each_kernel() -> None:
     slow = order("slow", "waits", "it holds the CPU")
     rig = KernelsRig(
         {"default": OwnKernel(order("default"), Recorded()), "slow": OwnKernel(slow, Recorded())}
@@ -209,7 +209,7 @@ def test_nr_requests_is_written_before_async_depth_which_changes_with_it() -> No
     assert queue["async_depth"] == 8
 
 
-def test_a_patched_kyber_shows_in_what_is_measured(tmp_path: Path) -> None:
+def test_a_patched_kyber_changes_the_measured_figures(tmp_path: Path) -> None:
     """Its dispatch waits 100 ms, so that at most ten requests a second are possible."""
     real_kernel.image()
     (tmp_path / "s.toml").write_text(TEXT.replace("PATCH", str(PATCH)))

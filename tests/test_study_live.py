@@ -139,7 +139,7 @@ def test_a_device_is_not_written_to_unless_that_is_said(here: Path) -> None:
         assert any(Path(f"/dev/{name}").read_bytes())
 
 
-def test_a_user_who_may_set_no_scheduler_is_told_what_to_type(
+def test_a_user_without_rights_gets_the_command_for_root(
     here: Path, mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)

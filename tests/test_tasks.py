@@ -144,7 +144,7 @@ def test_where_a_file_lies_is_no_input() -> None:
     assert moved.content_hash == GOLDEN and moved.to_bytes() != of_sim().to_bytes()
 
 
-def test_a_job_that_names_what_is_outside_is_refused_where_that_differs(
+def test_a_job_with_references_is_refused_where_their_content_differs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("BLKLAB_TEST_SIZE", "1m")

@@ -124,7 +124,7 @@ def test_a_script_that_names_the_queue_is_found_but_not_believed(machine: Machin
         assert effect.why.endswith("set-it is a program")
 
 
-def test_lines_that_udev_ignores_are_told_if_they_are_about_a_queue(machine: Machine) -> None:
+def test_lines_about_queues_that_udev_ignores_are_reported(machine: Machine) -> None:
     machine.write("etc/udev/rules.d/60-io.rules", 'ATTR{queue/scheduler}="bfq\nKERNEL=="sda"')
     machine.write("etc/udev/rules.d/61-io.rules", "nonsense")
     (line,) = judge.broken(machine.roots)

@@ -142,7 +142,7 @@ def test_the_bar_is_disksims_with_the_true_gaps_and_the_noise() -> None:
     assert not met(Distance(2.81, 0.0)) and not met(Distance(0.0, 7.81))
 
 
-def test_every_fact_of_a_drive_changes_what_the_model_says() -> None:
+def test_every_fact_of_a_drive_changes_the_model() -> None:
     """Every fact reaches the model."""
     base = replayed(facts(), trace(1))
     overheads = [name for name in facts()["overhead_ms"] if "write_miss" not in name]

@@ -76,7 +76,7 @@ def test_figures_at_the_disk_are_of_the_commands_that_both_rigs_saw() -> None:
         figures_at_disk(thinned, run)
 
 
-def test_at_the_disk_only_what_ends_while_processes_run_counts() -> None:
+def test_only_disk_commands_that_end_while_processes_run_count() -> None:
     job = "[w]\nrw=write\nbs=64k\nsize=8m\nend_fsync=1\n"
     run = blklab.simulate(job, disk="wd10ezrx", scheduler="none")
     late: dict[str, Any] = run.overview.columns()
