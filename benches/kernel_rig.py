@@ -82,15 +82,15 @@ EXAMPLES = {
         (
             f"{_TRACED} --trace-format blktrace -- \\\n"
             "    dd if={disk} of=/dev/null bs=64k count=9 iflag=direct status=none",
-            "blkparse -q -i kept/ublkb0 | head -5",
-            "blkparse -q -O -i kept/ublkb0 -d all > log && btt -i all | grep -m1 D2C",
+            "blkparse -q -i kept/sda | head -5",
+            "blkparse -q -O -i kept/sda -d all > log && btt -i all | grep -m1 D2C",
         ),
         lines=5,
     ),
     "queue": Example(
         tuple(
             f"blklab kernel run --disk {disk} -- \\\n"
-            f"    sh -c 'cd /sys/block/ublkb0/queue && {_QUEUE}' 2>/dev/null"
+            f"    sh -c 'cd /sys/block/$(basename $BLKLAB_DISK)/queue && {_QUEUE}' 2>/dev/null"
             for disk in ("wd10ezrx", "optane-900p")
         )
     ),
@@ -135,7 +135,7 @@ class _Bench:
 
     def lateness_ns(self) -> float:
         """The median lateness of completions."""
-        words = ("if=/dev/ublkb0", "of=/dev/null", "bs=4k", "count=1000", "iflag=direct")
+        words = ("if={disk}", "of=/dev/null", "bs=4k", "count=1000", "iflag=direct")
         ran, _ = self._program("dd", *words)
         return float(ran.outcome["disk"]["lateness"]["p50_ns"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
@@ -47,15 +48,21 @@ def _starts_workers(config: pytest.Config) -> bool:
     return bool(config.getoption("numprocesses", None)) and not hasattr(config, "workerinput")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than CPUs: a third of the time tests wait, for disks, timers and servers."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 # Settings of disks, cgroups, tracefs and the page cache are the whole machine's: these tests run
 # one after another.
-_OF_MACHINE = re.compile(
-    r"test_(apply|cli|device|homes|live|machine|programs|rights|study_live|udev)\w*"
-)
+_OF_MACHINE = re.compile(r"test_(apply|cli|device|homes|live|machine|rights|study_live|udev)\w*")
+# These only empty the page cache, see `page_cache`.
+_PROGRAMS = re.compile(r"test_programs\w*")
 
 
 # Tests that take minutes begin first, so that no worker starts one at the end.
-_FIRST = ("test_virtual_machine", "test_contributing", "machine")
+_FIRST = ("machine", "test_virtual_machine", "programs", "test_contributing")
 
 
 # Before pytest-xdist, which takes the groups from the marks.
@@ -70,7 +77,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def group_of(module: str) -> str:
     """The group of a module's tests: one worker runs all tests of a group."""
-    return "machine" if _OF_MACHINE.fullmatch(module) else module
+    groups = {"machine": _OF_MACHINE, "programs": _PROGRAMS}
+    return next((group for group, names in groups.items() if names.fullmatch(module)), module)
+
+
+@pytest.fixture(autouse=True)
+def page_cache(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Nothing beside a test with the mark `keeps_page_cache` empties the page cache."""
+    alone = request.node.get_closest_marker("keeps_page_cache")
+    if not alone and group_of(request.path.stem) != "programs":
+        yield
+        return
+    # The workers' common directory.
+    with (tmp_path_factory.getbasetemp().parent / "page-cache").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
 
 
 @pytest.fixture(autouse=True)

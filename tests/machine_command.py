@@ -42,7 +42,10 @@ _STEP_S = 0.002
 
 
 def load() -> None:
-    """Loads all modules, so that no fork loads any."""
+    """Loads all modules, and those of typer's that it loads for the first command, so that no fork
+    loads any."""
+    for name in ("typer._adapters", "pydantic.plugin._loader"):
+        importlib.import_module(name)
     for module in pkgutil.walk_packages(blklab.__path__, "blklab."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)

@@ -142,7 +142,7 @@ def told(path: Path) -> str:
 
 
 def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=8).hexdigest()
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _changed_files() -> Snapshot:

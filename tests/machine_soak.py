@@ -84,7 +84,8 @@ def _in_virtual_machine(words: Sequence[str]) -> tuple[int, str]:
     set_first = [f"{name}={value}" for name, value in _WRITES_NOTHING.items()]
     steps = f"modprobe loop\ncd {shlex.quote(str(ROOT))}\n{shlex.join(['env', *set_first, *words])}"
     with tempfile.TemporaryDirectory() as directory:
-        ended = virtual_machine.Machine(Path(directory)).run({"soak": steps}, _VIRTUAL_S)["soak"]
+        machine = virtual_machine.Machine(Path(directory), cpus=2)
+        ended = machine.run({"soak": steps}, _VIRTUAL_S)["soak"]
     return ended.exit_code, ended.output
 
 

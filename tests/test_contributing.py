@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,6 @@ from blklab import _core
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-# One place, and the checkout's own target: what did not change is not built again.
-TREE = ROOT / "target" / "contributing"
 
 
 def examples(kind: str) -> dict[str, str]:
@@ -39,83 +38,90 @@ def commands(section: str) -> list[str]:
     ]
 
 
-def apply(diff: str, path: Path) -> None:
-    """Apply a diff without line numbers to a file; its context must occur once."""
+def apply(diff: str, text: str, path: str) -> str:
+    """Apply a diff without line numbers to a file's text; its context must occur once."""
     lines = diff.splitlines(keepends=True)
     old = "".join(line[1:] for line in lines if line[0] in " -")
     new = "".join(line[1:] for line in lines if line[0] in " +")
-    text = path.read_text(encoding="utf-8")
     assert text.count(old) == 1, f"{path}: does not have exactly once:\n{old}"
-    path.write_text(text.replace(old, new), encoding="utf-8")
+    return text.replace(old, new)
+
+
+OVER = """
+mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/files,workdir=$2/work" "$1" && cd "$1" || exit
+shift 2
+exec "$@"
+"""
+"""To a command, what it writes and the files that are there lie over the checkout's own. All of the
+checkout is where Cargo and rustc know it, so that only what differs is compiled, on top of what
+`cargo test` has built."""
+
+
+class Tree:
+    """The checkout, with other files over it that only its own commands see."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        for name in ("files", "work"):
+            (place / name).mkdir()
+
+    def write(self, path: str, text: str) -> None:
+        """A new file, or another text of one."""
+        file = self._place / "files" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    def call(self, *command: str) -> str:
+        """The output of a command in the checkout's directory."""
+        unshare = ["unshare", "--mount", *(["--map-root-user"] if os.geteuid() else [])]
+        done = subprocess.run(
+            [*unshare, "sh", "-c", OVER, "sh", str(ROOT), str(self._place), *command],
+            env=os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        return done.stdout
 
 
 @pytest.fixture
-def tree() -> Path:
-    """A copy of the checkout's Rust."""
-    shutil.rmtree(TREE / "crates", ignore_errors=True)
-    shutil.copytree(ROOT / "crates", TREE / "crates")
-    # The workspace has a member there.
-    shutil.rmtree(TREE / "fuzz", ignore_errors=True)
-    shutil.copytree(ROOT / "fuzz", TREE / "fuzz", ignore=shutil.ignore_patterns("target"))
-    for name in ("Cargo.toml", "Cargo.lock", "rustfmt.toml"):
-        shutil.copy2(ROOT / name, TREE / name)
-    lend_libraries(TREE / "target/debug")
-    return TREE
+def tree(tmp_path: Path) -> Iterator[Tree]:
+    if shutil.which("cargo") is None:
+        pytest.skip("needs cargo")
+    place = tmp_path / "tree"
+    place.mkdir()
+    made = Tree(place)
+    try:
+        made.call("true")
+    except AssertionError as error:
+        pytest.skip(f"no overlay of the checkout: {str(error).splitlines()[-1]}")
+    yield made
+    # Some 300 MB.
+    shutil.rmtree(place, ignore_errors=True)
 
 
-def lend_libraries(target: Path) -> None:
-    """A first copy reuses the libraries of other packages that `cargo test` has built."""
-    built = ROOT / "target/debug"
-    if target.exists() or not built.exists():
-        return
-
-    def ours(_: str, names: list[str]) -> set[str]:
-        return {name for name in names if "blklab" in name}
-
-    def ours_or_programs(_: str, names: list[str]) -> set[str]:
-        return ours(_, names) | {name for name in names if not name.startswith("lib")}
-
-    for kind, ignore in {
-        "deps": ours_or_programs, ".fingerprint": ours, "build": ours,
-    }.items():  # fmt: skip
-        shutil.copytree(built / kind, target / kind, copy_function=os.link, ignore=ignore)
-
-
-def cargo(command: str, tree: Path) -> str:
-    """Its output, in the copy."""
-    # Not the checkout's own: to Cargo the copy is the same package, and the checkout's next
-    # build would take what was built of the copy for its own.
-    environment = os.environ | {"CARGO_TARGET_DIR": str(tree / "target")}
-    done = subprocess.run(
-        command.split(), cwd=tree, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-    return done.stdout
-
-
-@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
-def test_a_scheduler_is_one_file_and_two_lines_and_then_passes_every_property(tree: Path) -> None:
+def test_a_scheduler_is_one_file_and_two_lines_and_then_passes_every_property(tree: Tree) -> None:
     for path, text in examples("rust").items():
-        assert not (tree / path).exists()
-        (tree / path).write_text(text, encoding="utf-8")
+        assert not (ROOT / path).exists()
+        tree.write(path, text)
     for path, diff in examples("diff").items():
-        apply(diff, tree / path)
+        tree.write(path, apply(diff, (ROOT / path).read_text(encoding="utf-8"), path))
     [test] = commands("Add a scheduler")
-    cargo(f"rustfmt --check --edition 2024 {' '.join(examples('rust'))}", tree)
-    printed = cargo(test, tree)
+    tree.call("rustfmt", "--check", "--edition", "2024", *examples("rust"))
+    printed = tree.call(*test.split())
     for ran in ("sstf::tests::the_nearest_goes_first", "testing::properties::no_request_is_lost"):
         assert re.search(rf"^test scheduler::{ran}\w* \.\.\. ok$", printed, re.M), ran
 
 
-@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 def test_a_disk_is_one_file_that_is_built_into_the_core_and_held_against_its_figures(
-    tree: Path,
+    tree: Tree,
 ) -> None:
     [(path, text)] = examples("toml").items()
-    assert not (tree / path).exists()
-    (tree / path).write_text(text, encoding="utf-8")
+    assert not (ROOT / path).exists()
+    tree.write(path, text)
     [test] = [line for line in commands("Add a disk") if line.startswith("cargo test")]
-    printed = cargo(f"{test} -- --show-output", tree)
+    printed = tree.call(*test.split(), "--", "--show-output")
     assert re.search(r"^test every_disk_gives_its_published_figures\w* \.\.\. ok$", printed, re.M)
     assert re.search(r"^wd10ealx: \d+ random reads in 30 s", printed, re.M)
 

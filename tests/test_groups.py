@@ -20,6 +20,7 @@ def test_pytest_xdist_sees_the_groups(request: pytest.FixtureRequest) -> None:
         ("test_live_rig", "machine"),
         ("test_live_hostile_jobs", "machine"),
         ("test_apply_plan", "machine"),
+        ("test_programs_mariadb", "programs"),
         ("test_statistics", "test_statistics"),
     ],
 )

@@ -381,13 +381,13 @@ def test_a_shell_with_a_disk_has_it_as_it_was_asked_for(linux: Path) -> None:
     spec = "mq-deadline:fifo_batch=5,async_depth=7,nr_requests=48"
     with shell(linux, "--disk", "wd10ezrx:rpm=7200", "--scheduler", spec) as (terminal, process):
         text = _read_until(terminal, "# ")
-        assert "/dev/ublkb0" in text and text.count("mq-deadline") == 1
-        queue = b"/sys/block/ublkb0/queue"
+        assert "/dev/sda" in text and text.count("mq-deadline") == 1
+        queue = b"/sys/block/sda/queue"
         # The expected text is not part of the typed text, which the terminal shows too.
         for command, wanted in (
             (b"cat %s/scheduler" % queue, "none [mq-deadline] kyber bfq"),
             (b"cd %s; echo $(cat iosched/fifo_batch async_depth nr_requests)" % queue, "5 7 48\n"),
-            (b"echo $(cat %s/rotational /sys/block/ublkb0/size)" % queue, "1 1953525168\n"),
+            (b"echo $(cat %s/rotational /sys/block/sda/size)" % queue, "1 1953525168\n"),
             # The written data are on the disk after the page cache was dropped.
             (b"seq 9999 > /tmp/in; dd if=/tmp/in of=$BLKLAB_DISK conv=fsync", "48888 bytes"),
             (b"echo 3 > /proc/sys/vm/drop_caches && echo $((6 * 7))", "42\n"),
@@ -402,7 +402,7 @@ def test_a_shell_with_a_disk_has_it_as_it_was_asked_for(linux: Path) -> None:
 def test_a_shell_without_the_requested_disk_prints_why_and_ends(linux: Path) -> None:
     with shell(linux, "--disk", "wd10ezrx", "--scheduler", "noop") as (terminal, process):
         text = _read_until(terminal, "queue/scheduler: noop was refused: Invalid argument\n")
-        assert "blklab: in the guest: /sys/block/ublkb0/" in text and "# " not in text
+        assert "blklab: in the guest: /sys/block/sda/" in text and "# " not in text
         assert process.wait(60) == 1
 
 

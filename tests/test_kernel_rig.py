@@ -126,10 +126,15 @@ def test_with_the_same_host_the_same_question_has_the_same_answer(place: Path, k
 def test_a_guest_has_a_value_of_everything_that_cannot_be_set_there() -> None:
     assert specs.GUEST.keys() == core.check_host({}).keys() - host_that_counts()
     assert specs.host([" guest ,memory_kb=65536"]) == {**specs.GUEST, "memory_kb": 65536}
-    assert specs.host(["guest-scsi"]) == {**specs.GUEST, "budget": 1}
+    older = specs.guest(100, False)
+    assert specs.guest_name(100, False) == "guest,hz=100,budget=0"
+    assert (
+        specs.host(["guest,hz=100", "budget=0"]) == specs.host(["hz=100,budget=0,guest"]) == older
+    )
+    assert specs.guest_name(1000, True) == "guest" and specs.guest(1000, True) == specs.GUEST
     with pytest.raises(InputError, match="--host: 'hz' is given twice"):
-        specs.host(["guest", "hz=250"])
-    with pytest.raises(InputError, match="expected name=number, guest or guest-scsi, found 'gest'"):
+        specs.host(["guest", "hz=250", "hz=100"])
+    with pytest.raises(InputError, match="expected name=number or guest, found 'gest'"):
         specs.host(["gest"])
 
 
@@ -283,7 +288,10 @@ def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:
     tunables = {row["name"]: row for row in setup["schedulers"][1]["tunables"]}
     assert (tunables["low_latency"]["value"], tunables["low_latency"]["changed"]) == (0, True)
     assert not tunables["slice_idle"]["changed"]
-    assert "driver native, disk ublk, clock inf-cpu" in (place / "out/report.html").read_text()
+    assert (
+        "driver native, disk of its transport, clock inf-cpu"
+        in (place / "out/report.html").read_text()
+    )
 
 
 @pytest.mark.parametrize(
@@ -424,9 +432,7 @@ def run(kernel: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_fio_as_a_program_gets_the_guests_clock(place: Path, kernel: str) -> None:
     job = "[a]\nrw=randread\nbs=4k\ndirect=1\nsize=1g\nruntime=30\ntime_based\nfilename={disk}\n"
     Path("plain.fio").write_text(job)
-    Path("told.fio").write_text(
-        f"{job}clocksource=clock_gettime\n".replace("{disk}", "/dev/ublkb0")
-    )
+    Path("told.fio").write_text(f"{job}clocksource=clock_gettime\n".replace("{disk}", "/dev/sda"))
     told = run(kernel, "--", "fio", "--output-format=json", str(place / "told.fio"))
     # Virtual time; in real time it is a second or two.
     assert json.loads(told.stdout)["jobs"][0]["job_runtime"] == pytest.approx(30_000, abs=10)
@@ -463,8 +469,8 @@ def test_blkparse_reads_the_trace_and_counts_the_disks_commands(place: Path, ker
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     assert lines[0].startswith("blklab: 9 reads of 0.6 MB, 1 writes of 0.3 MB, 1 flushes; lateness")
-    assert lines[2].startswith("blklab: kept/ublkb0.blktrace.0: ")
-    events = read_by_blkparse("kept/ublkb0", "%a %d %S %n\n")
+    assert lines[2].startswith("blklab: kept/sda.blktrace.0: ")
+    events = read_by_blkparse("kept/sda", "%a %d %S %n\n")
     assert f": {len(events)} events" in lines[2]
     reads = [f"RS {128 * number} 128" for number in range(9)]
     for letter in "QGIDC":
@@ -483,7 +489,7 @@ def test_blkparse_reads_the_trace_and_counts_the_disks_commands(place: Path, ker
     for letter, name in names.items():
         counted = sum(line.startswith(f"{letter} ") for line in events)
         assert text.count(f" block_{name}: ") == counted > 0, name
-    subprocess.run(["blkparse", "-q", "-O", "-i", "kept/ublkb0", "-d", "kept/all"], check=True)
+    subprocess.run(["blkparse", "-q", "-O", "-i", "kept/sda", "-d", "kept/all"], check=True)
     told = subprocess.run(["btt", "-i", "kept/all"], capture_output=True, text=True, check=True)
     d2c = next(line for line in told.stdout.splitlines() if line.startswith("D2C"))
     assert d2c.split()[-1] == str(9 + 64)

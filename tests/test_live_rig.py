@@ -118,6 +118,7 @@ def test_a_single_run_is_kept_with_fios_output_and_the_state_of_the_disk(
     assert str(kept.facts["versions"]["fio"]).startswith("fio-")
 
 
+@pytest.mark.keeps_page_cache
 def test_the_cache_is_cold_or_warm_as_it_is_asked_for(mounted: Path) -> None:
     read = {}
     for state in ("cold", "warm"):

@@ -11,7 +11,7 @@ import pytest
 
 from blklab.agreement import matrix
 from blklab.agreement.measure import figures
-from blklab.agreement.run import Planned, host, plan
+from blklab.agreement.run import Planned, plan
 from blklab.agreement.verdict import BAR, SHARE, WORST
 from blklab.rigs.sim import SimRig
 
@@ -55,7 +55,7 @@ def test_the_simulator_still_gives_the_figures_of_the_table(kept: dict[str, Any]
     of_matrix = planned()
     for cell in kept["cells"]:
         one = of_matrix[key(cell)]
-        run = SimRig().run(replace(one.experiment(kept["seed"]), host=host(False, one.disk)))
+        run = SimRig().run(replace(one.experiment(kept["seed"]), host=kept["host"]))
         found = vars(figures(run))
         # With a page cache the percentiles are the disk's, of as many commands as Linux had.
         same = found if cell["driver"] == "native" else ("ios", "bytes_per_s")

@@ -19,11 +19,21 @@ pytestmark = pytest.mark.skipif(
     virtual_machine.missing() is not None, reason=str(virtual_machine.missing())
 )
 
+LINUX_CHOICE = "mq-deadline"
+"""A disk's scheduler if nothing sets one: with one CPU it has one hardware queue."""
 BLKLAB = Path(sys.executable).parent / "blklab"
+TESTS = Path(__file__).parent
+_LOADED = (
+    *("blklab.api.apply", "blklab.api.machine", "blklab.api.simulate", "blklab.cli.apply"),
+    *("blklab.cli.devices", "blklab.cli.fio", "blklab.experiment.describe"),
+    *("blklab.rigs.live.rig", "blklab.rigs.sim", "blklab.settings.words", "blklab.store.single"),
+    *("elftools.elf.elffile", "pydantic.plugin._loader", "typer._adapters"),
+)
+"""What the forked commands use; a fork loads by itself what is missing."""
 
 _WORDS = f"""
-blklab() {{ {BLKLAB} "$@"; }}
-in_background() {{ env --default-signal=INT {BLKLAB} "$@" & }}
+executable={BLKLAB}
+blklab() {{ $executable "$@"; }}
 soon() {{ for _ in $(seq 600); do "$@" && return; sleep 0.1; done; echo "never: $*"; return 1; }}
 of_serial() {{ readlink -f /dev/disk/by-id/*_"$1" | xargs -n1 basename; }}
 scheduler() {{ sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/block/$1/queue/scheduler; }}
@@ -45,7 +55,7 @@ FIRST = {
     "no_ublk": "blklab disk create wd10ezrx",
     "ublk": """
 modprobe ublk_drv
-in_background disk create su800-128gb
+env --default-signal=INT $executable disk create su800-128gb &
 soon test -b /dev/ublkb0
 blklab disk list
 cat /sys/block/ublkb0/queue/rotational
@@ -54,6 +64,11 @@ kill -INT $!
 wait $!
 """,
     "ublk_gone": "blklab disk list; ls /dev/ublkb* 2>/dev/null || echo nothing",
+    "forks": f"""
+{sys.executable} -P {TESTS / "forks.py"} /run/forks {" ".join(_LOADED)} &
+soon test -S /run/forks
+blklab() {{ {sys.executable} -IS {TESTS / "fork_client.py"} /run/forks {BLKLAB} "$@"; }}
+""",
     "apply": "scheduler $turning; blklab apply $turning bfq:slice_idle=0; scheduler $turning",
     "holds": "blklab status",
     "by_hand": "echo none >/sys/block/$turning/queue/scheduler; blklab status",
@@ -80,7 +95,7 @@ runtime=600
 END
 """,
     "unplugged": """
-in_background fio /tmp/long.fio --rig live --disk /tmp/turning --scheduler kyber
+blklab fio /tmp/long.fio --rig live --disk /tmp/turning --scheduler kyber &
 soon pgrep -x fio
 before=$(reads $turning)
 more() { test $(reads $turning) -gt $((before + 50)); }
@@ -97,7 +112,7 @@ mount /dev/$turning /tmp/turning
 blklab restore && ls -A /tmp/turning
 """,
     "reset": """
-in_background fio /tmp/long.fio --rig live --disk /dev/$flash --scheduler bfq
+blklab fio /tmp/long.fio --rig live --disk /dev/$flash --scheduler bfq &
 borrowed() { test "$(scheduler $flash)" = bfq; }
 soon borrowed
 soon pgrep -x fio
@@ -153,7 +168,7 @@ def test_a_modelled_disk_is_a_disk_of_a_real_host(ran: dict[str, Ended]) -> None
 def test_a_scheduler_that_is_a_module_is_loaded_and_set(ran: dict[str, Ended]) -> None:
     assert ran["apply"].exit_code == 0
     lines = ran["apply"].output.splitlines()
-    assert (lines[0], lines[-1]) == ("none", "bfq")
+    assert (lines[0], lines[-1]) == (LINUX_CHOICE, "bfq")
     assert "applied and verified" in ran["apply"].output
     assert ran["holds"].exit_code == 0
     assert ": holds" in ran["holds"].output
@@ -175,7 +190,7 @@ def test_undo_leaves_no_rule_and_the_kernels_own_choice(ran: dict[str, Ended]) -
     assert ran["undo"].exit_code == 0
     undone, scheduler = ran["undo"].output.splitlines()
     assert undone.startswith("undone: 1. bfq, slice_idle=0")
-    assert scheduler == "none"
+    assert scheduler == LINUX_CHOICE
 
 
 def test_of_a_disk_that_is_pulled_out_under_fio_each_trouble_is_one_line(
@@ -202,6 +217,6 @@ def test_a_reset_in_the_middle_leaves_nothing_to_put_back(
     machine: Machine, ran_again: dict[str, Ended]
 ) -> None:
     assert (machine.share / "borrowed").read_text() == "bfq\n"
-    assert ran_again["restore"].output.splitlines()[0] == "none"
+    assert ran_again["restore"].output.splitlines()[0] == LINUX_CHOICE
     assert ran_again["restore"].exit_code == 0
     assert ran_again["restore_again"] == Ended(0, "nothing to restore\n")

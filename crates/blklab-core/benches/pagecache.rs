@@ -3,7 +3,9 @@
 
 use std::hint::black_box;
 
-use blklab_core::pagecache::{Advice, Dirtier, FileId, MemoryConfig, PageCache, ReadAhead, Step, SyncStep};
+use blklab_core::pagecache::{
+    Advice, BackingConfig, BackingId, Dirtier, FileId, MemoryConfig, PageCache, ReadAhead, Step, SyncStep,
+};
 use blklab_core::units::{Bytes, Nanos};
 use divan::Bencher;
 
@@ -11,19 +13,21 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 const FILE_BYTES: u64 = 1024 * MIB;
 const CALLS: u32 = 1000;
+const DISK: BackingConfig =
+    BackingConfig { read_ahead: Bytes::from_kib(128), max_io: Bytes::from_kib(1280), request_pages: None };
 
 fn main() {
     divan::main();
 }
 
 fn config() -> MemoryConfig {
-    MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(1280))
+    MemoryConfig::new(&MemoryConfig::settings())
 }
 
 /// A fully cached file: dirty, and then written back if `clean`.
 fn cached_file(clean: bool) -> (PageCache, FileId, ReadAhead, Dirtier) {
-    let mut cache = PageCache::new(&config());
-    let file = cache.add_file(FILE_BYTES);
+    let mut cache = PageCache::new(&config(), &[DISK]);
+    let file = cache.add_file(FILE_BYTES, BackingId(0));
     let mut dirtier = cache.dirtier();
     let step = cache.write(Nanos::ZERO, file, 0, FILE_BYTES, &mut dirtier, &mut Vec::new());
     assert_eq!(step, Step { bytes: FILE_BYTES, wait: None });
@@ -33,7 +37,7 @@ fn cached_file(clean: bool) -> (PageCache, FileId, ReadAhead, Dirtier) {
             cache.write_done(range, Nanos::ZERO);
         }
     }
-    let ra = cache.open(Advice::Normal);
+    let ra = cache.open(file, Advice::Normal);
     (cache, file, ra, dirtier)
 }
 
@@ -91,9 +95,9 @@ fn write_and_write_back_1_mib(bencher: Bencher) {
 fn read_through_full_memory(bencher: Bencher, next: impl Fn(u64) -> u64) {
     let mut config = config();
     config.memory = Bytes::from_mib(256);
-    let mut cache = PageCache::new(&config);
-    let file = cache.add_file(FILE_BYTES);
-    let mut ra = cache.open(Advice::Normal);
+    let mut cache = PageCache::new(&config, &[DISK]);
+    let file = cache.add_file(FILE_BYTES, BackingId(0));
+    let mut ra = cache.open(file, Advice::Normal);
     let (mut offset, mut out) = (0, Vec::new());
     bencher.bench_local(|| {
         for _ in 0..CALLS {

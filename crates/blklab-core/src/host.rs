@@ -4,6 +4,7 @@
 //! resource is free and holds it for its duration. All costs are zero in [`Host::FREE`], for
 //! comparison with a kernel whose CPU work takes no time.
 
+use crate::disk::DiskLimits;
 use crate::ticks::Ticks;
 use crate::tunable::{Settings, Tunable, Unit};
 use crate::units::Nanos;
@@ -84,11 +85,12 @@ pub const TUNABLES: &[Tunable] = &[
     Tunable {
         name: "budget",
         unit: Unit::Count,
-        default: 1,
-        min: 0,
+        default: -1,
+        min: -1,
         max: 1,
-        help: "1: the driver asks the scheduler only when the disk takes one more (SCSI, SATA); \
-               0: it asks first and keeps one request back for want of a tag (NVMe, ublk)",
+        help: "1: the driver asks the scheduler only when the disk takes one more, as behind the SCSI layer; \
+               0: it asks first and keeps one request back for want of a tag, as NVMe's and ublk's; \
+               -1: 1 for SATA and SAS, 0 for NVMe",
     },
     Tunable {
         name: "hz",
@@ -121,8 +123,8 @@ pub struct Host {
     pub complete: Nanos,
     /// CPU time of a buffered read or write, without copying.
     pub syscall: Nanos,
-    /// The driver asks the scheduler only when the disk can take one more (`get_budget` of SCSI).
-    pub budget: bool,
+    /// See [`Host::has_budget`]; `None` if the disk's transport decides.
+    pub budget: Option<bool>,
     /// The kernel's own clock.
     pub ticks: Ticks,
     /// A process that ends reaps everything in flight at once.
@@ -144,7 +146,7 @@ impl Host {
         submit: Nanos::ZERO,
         complete: Nanos::ZERO,
         syscall: Nanos::ZERO,
-        budget: true,
+        budget: None,
         ticks: Ticks::per_second(1000),
         drain_at_once: false,
         probe_on_close: false,
@@ -160,14 +162,17 @@ impl Host {
 
     /// From settings of the table in [`TUNABLES`].
     pub fn new(settings: &Settings) -> Host {
-        // The table's bounds keep every value non-negative.
+        // The table's bounds keep every other value non-negative.
         let get = |name| settings.get(name).unsigned_abs();
         Host {
             cpus: get("cpus") as u16,
             submit: Nanos(get("submit_ns")),
             complete: Nanos(get("complete_ns")),
             syscall: Nanos(get("syscall_ns")),
-            budget: get("budget") > 0,
+            budget: match settings.get("budget") {
+                -1 => None,
+                own => Some(own > 0),
+            },
             ticks: Ticks::per_second(get("hz")),
             drain_at_once: get("drain_at_once") > 0,
             probe_on_close: get("probe_on_close") > 0,
@@ -175,6 +180,11 @@ impl Host {
             partitions: get("partitions") > 0,
             copy_mb_s: get("copy_mb_s"),
         }
+    }
+
+    /// The driver asks the scheduler only when the disk can take one more (`get_budget` of SCSI).
+    pub fn has_budget(&self, disk: &DiskLimits) -> bool {
+        self.budget.unwrap_or(disk.behind_scsi)
     }
 
     /// CPU work costs nothing, and neither does the scheduler's.

@@ -87,8 +87,7 @@ impl SeriesRecorder {
             self.rows.push(self.last);
         }
         while at.0 / self.interval.0 >= SERIES_ROWS as u64 {
-            self.rows =
-                self.rows.chunks(2).map(|pair| pair.iter().copied().reduce(Row::join).unwrap()).collect();
+            self.rows = widened(&self.rows);
             self.interval = self.interval + self.interval;
         }
         let index = (at.0 / self.interval.0) as usize;
@@ -144,9 +143,24 @@ impl SeriesRecorder {
 
     /// The finished series and the width of its intervals.
     pub fn finish(self) -> (Series, Nanos) {
-        let column = |f: fn(&Row) -> u64| self.all().map(|row| f(row) as i64).collect::<Vec<_>>();
+        SeriesRecorder::finish_all(vec![self])
+    }
+
+    /// The sum of several series of one run, as one.
+    pub fn finish_all(recorders: Vec<SeriesRecorder>) -> (Series, Nanos) {
+        let interval = recorders.iter().map(|one| one.interval).max().unwrap_or(SERIES_INTERVAL);
+        let mut sum: Vec<Row> = Vec::new();
+        for recorder in recorders {
+            let mut rows: Vec<_> = recorder.all().copied().collect();
+            for _ in 0..(interval.0 / recorder.interval.0).ilog2() {
+                rows = widened(&rows);
+            }
+            sum.resize(sum.len().max(rows.len()), Row::default());
+            sum.iter_mut().zip(rows).for_each(|(row, more)| *row = row.join(more));
+        }
+        let column = |f: fn(&Row) -> u64| sum.iter().map(|row| f(row) as i64).collect::<Vec<_>>();
         let mean_milli = |f: fn(&Row) -> u64| {
-            self.all().map(|row| (f(row) as u128 * 1000 / u128::from(self.interval.0)) as i64).collect()
+            sum.iter().map(|row| (f(row) as u128 * 1000 / u128::from(interval.0)) as i64).collect()
         };
         let series = Series {
             read_bytes: column(|row| row.bytes[0]),
@@ -160,8 +174,13 @@ impl SeriesRecorder {
             waiting_milli: mean_milli(|row| row.waiting_area),
             in_flight_milli: mean_milli(|row| row.in_flight_area),
         };
-        (series, self.interval)
+        (series, interval)
     }
+}
+
+/// Rows of twice the width: each pair of neighbours as one.
+fn widened(rows: &[Row]) -> Vec<Row> {
+    rows.chunks(2).map(|pair| pair.iter().copied().fold(Row::default(), Row::join)).collect()
 }
 
 /// One command in a trace.
@@ -312,6 +331,20 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn the_sum_of_two_series_has_what_both_have(
+            events in prop::collection::vec((0..20_000_000_000_u64, any::<bool>(), 1..1000_u64), 1..100)
+        ) {
+            // The first ends early: its rows are narrower.
+            let (mut all, mut parts) = (SeriesRecorder::default(), [(); 2].map(|()| SeriesRecorder::default()));
+            for (at, late, bytes) in events {
+                let at = Nanos(if late { at } else { at / 1000 });
+                all.completed(at, late, bytes, Nanos(bytes));
+                parts[usize::from(late)].completed(at, late, bytes, Nanos(bytes));
+            }
+            prop_assert_eq!(SeriesRecorder::finish_all(parts.into()), all.finish());
+        }
+
         #[test]
         fn a_series_keeps_every_io_and_stays_within_its_rows(
             gaps in prop::collection::vec(0..400_000_000u64, 1..400)

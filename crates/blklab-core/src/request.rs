@@ -1,6 +1,7 @@
 //! The objects of the block layer: bios from processes, and requests made of them.
 
 pub use crate::disk::Op;
+use crate::pagecache::BackingId;
 use crate::units::{Nanos, Sector};
 
 /// I/O priority class (ioprio_set(2)).
@@ -41,8 +42,8 @@ impl ProcessId {
 pub enum Actor {
     /// A process of the source of I/O.
     Process(ProcessId),
-    /// The kernel's flusher thread.
-    Flusher,
+    /// The kernel's flusher thread of a backing device.
+    Flusher(BackingId),
 }
 
 impl Actor {
@@ -51,7 +52,7 @@ impl Actor {
     pub const fn process(self) -> ProcessId {
         match self {
             Actor::Process(process) => process,
-            Actor::Flusher => ProcessId::KERNEL,
+            Actor::Flusher(_) => ProcessId::KERNEL,
         }
     }
 }

@@ -8,26 +8,30 @@ use serde::Serialize;
 
 use crate::decisions::Decisions;
 
-/// All measurements of one run of one job file on one disk under one scheduler.
+/// All measurements of one run of one job file, on one disk under one scheduler or on several.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RunResult {
     /// Virtual time from the first process's start to the last one's end, in ns.
     pub duration_ns: u64,
     /// One entry per process, in the job file's order (`numjobs=3` gives three).
     pub jobs: Vec<JobResult>,
-    /// The block layer's counters, as in `/proc/diskstats`.
+    /// The block layer's counters, as in `/proc/diskstats`: of all devices together.
     pub disk: DiskCounters,
+    /// The counters of each device, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DiskCounters>,
     /// Width of an interval of `series`, ns.
     pub series_interval_ns: u64,
     /// `overview` has one of this many commands.
     pub overview_stride: u64,
-    /// Throughput, latency and depth over time. Equal intervals over the whole run.
+    /// Throughput, latency and depth over time, of all devices together. Equal intervals over the
+    /// whole run.
     #[serde(skip)]
     pub series: Series,
-    /// A sample of the disk's commands, spread evenly over the whole run.
+    /// A sample of the first disk's commands, spread evenly over the whole run.
     #[serde(skip)]
     pub overview: DiskTrace,
-    /// The disk's commands: all of one part of the run.
+    /// The first disk's commands: all of one part of the run.
     #[serde(skip)]
     pub detail: DiskTrace,
     /// Commands of the requested window that did not fit in `detail`.
@@ -35,7 +39,7 @@ pub struct RunResult {
     /// Decisions of the window that did not fit in `decisions`; `None` if the journal was off: no
     /// window was requested, or the scheduler makes no decisions.
     pub decisions_left_out: Option<u64>,
-    /// The scheduler's decisions in the window.
+    /// The decisions of the first disk's scheduler in the window.
     #[serde(skip)]
     pub decisions: Decisions,
 }
@@ -338,4 +342,32 @@ pub struct DiskCounters {
     pub disk_busy_ns: u64,
     /// The maximum of requests waiting or in flight.
     pub depth_max: u64,
+}
+
+impl DiskCounters {
+    /// Of several devices together: sums, and the largest of `depth_max`.
+    pub fn sum(devices: &[DiskCounters]) -> DiskCounters {
+        let add = |a: DiskCounters, b: &DiskCounters| DiskCounters {
+            read_ios: a.read_ios + b.read_ios,
+            read_merges: a.read_merges + b.read_merges,
+            read_sectors: a.read_sectors + b.read_sectors,
+            read_ticks_ns: a.read_ticks_ns + b.read_ticks_ns,
+            write_ios: a.write_ios + b.write_ios,
+            write_merges: a.write_merges + b.write_merges,
+            write_sectors: a.write_sectors + b.write_sectors,
+            write_ticks_ns: a.write_ticks_ns + b.write_ticks_ns,
+            flush_ios: a.flush_ios + b.flush_ios,
+            flush_ticks_ns: a.flush_ticks_ns + b.flush_ticks_ns,
+            discard_ios: a.discard_ios + b.discard_ios,
+            discard_ticks_ns: a.discard_ticks_ns + b.discard_ticks_ns,
+            io_ticks_ns: a.io_ticks_ns + b.io_ticks_ns,
+            in_queue_ns: a.in_queue_ns + b.in_queue_ns,
+            joined_ns: a.joined_ns + b.joined_ns,
+            in_flight_ns: a.in_flight_ns + b.in_flight_ns,
+            service_ns: a.service_ns + b.service_ns,
+            disk_busy_ns: a.disk_busy_ns + b.disk_busy_ns,
+            depth_max: a.depth_max.max(b.depth_max),
+        };
+        devices.iter().fold(DiskCounters::default(), add)
+    }
 }

@@ -7,8 +7,8 @@ use crate::device::{DeviceId, Layout};
 use crate::disk::{AnyDisk, Disk};
 use crate::engine::{Attached, DeviceMeasured, Engine, Machine, Measured, RunError, Watch};
 use crate::host::Host;
-use crate::recorder::Window;
-use crate::result::RunResult;
+use crate::recorder::{SeriesRecorder, Window};
+use crate::result::{DiskCounters, RunResult};
 use crate::scheduler::spec::SchedulerSpec;
 use crate::source::fio::{Fio, Jobs};
 use crate::tunable::Settings;
@@ -70,19 +70,27 @@ pub fn run_and_keep(setup: Setup<'_>, window: Window, watch: &Watch) -> Result<R
     engine.run(watch).map(result)
 }
 
-fn result(measured: Measured<Jobs>) -> RunResult {
+/// The result of fio's processes on any number of devices.
+pub fn result(measured: Measured<Jobs>) -> RunResult {
     let Measured { duration, source: jobs, devices } = measured;
-    let [DeviceMeasured { counters, series, trace, decisions }] =
-        <[_; 1]>::try_from(devices).unwrap_or_else(|_| unreachable!("the setup has one disk"));
+    let counters: Vec<_> = devices.iter().map(|device| device.counters).collect();
+    let mut all_series = Vec::new();
+    let mut of_first = None;
+    for DeviceMeasured { series, trace, decisions, .. } in devices {
+        all_series.push(series);
+        of_first.get_or_insert((trace, decisions));
+    }
+    let (series, interval) = SeriesRecorder::finish_all(all_series);
+    let (trace, decisions) = of_first.expect("a machine has a device");
     let (notes, decisions_left_out) = decisions.unzip();
-    let (series, interval) = series.finish();
     let detail_left_out = trace.left_out();
     let (mut overview, overview_stride, mut detail) = trace.finish();
     jobs.attribute(&mut overview);
     jobs.attribute(&mut detail);
     RunResult {
         duration_ns: duration.0,
-        disk: counters,
+        disk: DiskCounters::sum(&counters),
+        devices: if counters.len() > 1 { counters } else { Vec::new() },
         series_interval_ns: interval.0,
         overview_stride,
         series,
@@ -126,7 +134,8 @@ mod tests {
         engine.run_processes(&Watch::default()).expect("it runs to its end");
         let world = engine.world;
         let dirty = world.cache.counts();
-        let written = world.layout.files().iter().flat_map(PlacedFile::sectors);
+        let written =
+            world.layout.files().iter().flat_map(PlacedFile::extents).flat_map(|extent| extent.range());
         let disk = &world.devices[DeviceId(0)].disk;
         let lost = written.filter(|&sector| !disk.is_durable(Sector(sector), 1)).count();
         lost + 8 * (dirty.dirty + dirty.writeback) as usize

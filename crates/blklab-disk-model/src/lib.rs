@@ -123,6 +123,8 @@ pub struct DiskLimits {
     pub rotational: bool,
     /// Queue depth per hardware queue (NCQ: 32; NVMe: its queue size).
     pub queue_depth: u32,
+    /// The kernel reaches it through its SCSI layer (SATA and SAS).
+    pub behind_scsi: bool,
     /// Hardware queues (SATA and SAS: 1; NVMe: one per CPU up to the controller's limit).
     pub hw_queues: u16,
     /// Largest command in sectors (`max_hw_sectors_kb`, in sectors).

@@ -322,6 +322,7 @@ fn configure(values: &Values) -> Result<(DiskLimits, Config), Conflict> {
         capacity: Sector(values.whole("capacity_sectors")),
         rotational: is_hdd || !is_flash && values.flag("rotational"),
         queue_depth: if !is_real || values.flag("ncq") { queue_depth } else { 1 },
+        behind_scsi: values.text("transport") != "nvme",
         hw_queues,
         max_hw_sectors: (values.whole("max_hw_sectors_kib") * 2) as u32,
         logical_block_bytes: values.whole("logical_block_bytes") as u32,

@@ -72,7 +72,7 @@ impl FioJob {
                 FileKind::Device => self.plan.used(number as u32).0,
                 FileKind::Regular => file.size.0,
             },
-            start_bytes: placed.start.to_bytes().0,
+            start_bytes: placed.start().to_bytes().0,
         };
         self.plan.files.iter().zip(layout.files()).enumerate().map(file).collect()
     }

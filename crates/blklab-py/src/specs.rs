@@ -50,7 +50,7 @@ impl Host {
             let table = if is_memory { &mut of_memory } else { &mut of_host };
             table.set(&name, &value.to_string()).map_err(bad_input)?;
         }
-        let memory = MemoryConfig::new(&of_memory, Default::default(), Default::default());
+        let memory = MemoryConfig::new(&of_memory);
         Ok(Host { host: host::Host::new(&of_host), memory, of_host, of_memory })
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use blklab_core::device::{DeviceId, Layout};
+use blklab_core::device::{DeviceId, Layout, PlacedFile};
 use blklab_core::formats::fio::jobfile::{self, ParseOptions, Resolver};
 use blklab_core::formats::fio::options;
 use blklab_core::formats::fio::options::real::{self as policy, Handing};
@@ -92,7 +92,8 @@ fn check_plan(plan: &Plan) {
     let capacity = Sector(CAPACITY.sectors());
     let layout = Layout::in_a_row(&plan.files, DeviceId(0), capacity);
     assert_eq!(layout.files().len(), plan.files.len());
-    assert!(layout.files().iter().all(|file| file.sectors().end <= capacity.0));
+    let mut extents = layout.files().iter().flat_map(PlacedFile::extents);
+    assert!(extents.all(|extent| extent.range().end <= capacity.0));
     for process in &plan.processes {
         assert!(!process.regions.is_empty() && process.pass_bytes > 0);
         for region in &process.regions {

@@ -9,7 +9,7 @@ from blklab.agreement.chance import disturbed
 from blklab.agreement.matrix import DiskCase, Load
 from blklab.agreement.measure import Cell, figures, figures_at_disk, order
 from blklab.base.catalogue import Entry
-from blklab.domain import core, specs
+from blklab.domain import specs
 from blklab.domain.experiment import Disk, Experiment, RigSpec
 from blklab.domain.result import Result
 from blklab.domain.task import Task
@@ -20,11 +20,9 @@ MEMORY = "memory_kb=1048576"
 """The memory of a guest: two such guests run at a time."""
 
 
-def host(has_transports: bool, disk: Disk) -> dict[str, int]:
-    """The simulator's, as in a guest: one CPU on which work takes no time, no file system, and a
-    budget only if the disk is behind the SCSI layer of a kernel that `has_transports`."""
-    scsi = has_transports and core.disk_model(disk).transport != "nvme"
-    return specs.host([f"{'guest-scsi' if scsi else 'guest'},{MEMORY}"])
+def host(kernel: cache.Kernel) -> dict[str, int]:
+    """The simulator's, as in a guest of that kernel."""
+    return specs.guest(kernel.hz, kernel.has_transports) | specs.host([MEMORY])
 
 
 @dataclass(frozen=True)
@@ -73,12 +71,12 @@ def run(
     BlklabError if a run fails; KeyboardInterrupt ends all guests first.
     """
 
-    has_transports = cache.chosen(kernel).has_transports
+    ours_host = host(cache.chosen(kernel))
 
     def runs(planned: Planned) -> list[Task]:
         """The results of one cell. They follow each other, so that few results wait for others."""
         asked = planned.experiment(seed)
-        ours = replace(asked, host=host(has_transports, planned.disk))
+        ours = replace(asked, host=ours_host)
         guest = RigSpec("kernel", kernel=kernel, driver=planned.driver)
         found = [
             Task(RigSpec("sim"), ours, "result"),

@@ -61,8 +61,11 @@ def judge(cells: Sequence[Cell]) -> Verdict:
     return Verdict(len(cells), len(cells) - len(missed), missed, worst)
 
 
-def exported(cells: Sequence[Cell], verdict: Verdict, kernel: str, seed: int) -> dict[str, Any]:
-    """Everything in the table, and the bar; `kernel` is the kernel's name."""
+def exported(
+    cells: Sequence[Cell], verdict: Verdict, kernel: str, host: Mapping[str, int], seed: int
+) -> dict[str, Any]:
+    """Everything in the table, and the bar: `kernel` is the kernel's name, `host` the simulator's
+    host."""
     rows = [
         asdict(cell)
         | {"off": {what: round(cell.off(what), 6) for what in BAR}, "meets_bar": meets(cell)}
@@ -71,6 +74,7 @@ def exported(cells: Sequence[Cell], verdict: Verdict, kernel: str, seed: int) ->
     return {
         "version": core.version(),
         "kernel": kernel,
+        "host": dict(host),
         "seed": seed,
         "bar": {"off": BAR, "share": SHARE, "worst": WORST},
         "good": verdict.good,

@@ -152,8 +152,7 @@ class Host:
     page_cache: tuple[Tunable, ...]
     """Memory and writeback."""
     guest: Mapping[str, int]
-    """The values that a guest of the kernel rig has, for ``--host guest``; before a SATA or SAS
-    disk of a kernel with transports ``budget`` is 1 (``--host guest-scsi``)."""
+    """The values that a guest of the kernel rig has, for ``--host guest``."""
     described: Mapping[str, list[TunableDocument]]
     """The same as plain data, as ``blklab host --json`` prints it."""
 

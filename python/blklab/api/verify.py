@@ -32,6 +32,8 @@ class Agreement:
     verdict: Verdict
     kernel: str
     """For a person."""
+    host: Mapping[str, int]
+    """The simulator's, as in a guest of that kernel."""
     seed: int
     jobs: Mapping[str, str] = field(default_factory=dict)
     """The text of each job file by name; empty for the matrix."""
@@ -48,7 +50,7 @@ class Agreement:
 
     def exported(self) -> dict[str, Any]:
         """Plain data: every cell with its deviation, the bar, and whether the cell meets it."""
-        data = verdict.exported(self.cells, self.verdict, self.kernel, self.seed)
+        data = verdict.exported(self.cells, self.verdict, self.kernel, self.host, self.seed)
         return data | shares.exported(self.cells, self.jobs) if self.jobs else data
 
 
@@ -102,7 +104,7 @@ def verify(
     with listener.runs(len(wanted), "each on the simulator and in a guest") as ended:
         cells = run.run(wanted, tested.key, Local(max_parallel), seed, ended, chance=chance)
     texts = {cell.job.name: cell.job.text for cell in wanted} if own else {}
-    found = Agreement(tuple(cells), judge(cells), tested.text, seed, texts)
+    found = Agreement(tuple(cells), judge(cells), tested.text, run.host(tested), seed, texts)
     if file is not None:
         write_whole(file, verdict.text(found.exported()))
     if misses is not None:

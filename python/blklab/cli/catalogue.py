@@ -194,9 +194,6 @@ def host(as_json: AsJson = False) -> None:
     guest = ",".join(f"{name}={value}" for name, value in found.guest.items())
     print("Set with --host NAME=VALUE,...")
     print(f"--host guest is what a guest of --rig kernel has: {guest}")
-    print(
-        "--host guest-scsi is the same with budget=1: a guest whose SATA or SAS disk is behind SCSI"
-    )
     for name, rows in (("host", found.host), ("page cache", found.page_cache)):
         print(f"\n{name}\n")
         console.print_tunables(rows)

@@ -22,20 +22,31 @@ GUEST: Mapping[str, int] = {
     "complete_ns": 0,
     "syscall_ns": 0,
     "copy_mb_s": 0,
-    "hz": 100,
-    "budget": 0,
+    "hz": 1000,
+    "budget": -1,
     "partitions": 1,
     "clock_ns": 0,
     "drain_at_once": 0,
     "probe_on_close": 0,
 }
 """The host of a guest of the kernel rig: user-mode Linux with virtual time has one CPU on which
-work takes no time, and 100 ticks per second, and its disk (ublk) has no budget and no file system.
-The native driver reads no clock between I/Os, and reaps each I/O when it is done."""
-GUESTS: Mapping[str, Mapping[str, int]] = {"guest": GUEST, "guest-scsi": {**GUEST, "budget": 1}}
-"""Names for ``--host``: a guest's host with ublk or an NVMe disk, and with a SATA or SAS disk of a
-kernel with transports, whose SCSI layer has a budget."""
-_EXPECTED = f"name=number, {' or '.join(GUESTS)}"
+work takes no time, and its disk, behind its own transport, has no file system. The native driver
+reads no clock between I/Os, and reaps each I/O when it is done."""
+_GUEST = "guest"
+_EXPECTED = f"name=number or {_GUEST}"
+
+
+def guest(hz: int, has_transports: bool) -> dict[str, int]:
+    """`GUEST` with a kernel's own ticks per second and transports of disks: those that blklab's
+    patches do not fit have 100, and a driver without a budget (ublk)."""
+    return {**GUEST, "hz": hz, "budget": GUEST["budget"] if has_transports else 0}
+
+
+def guest_name(hz: int, has_transports: bool) -> str:
+    """The same as a text for ``--host``: ``guest`` or ``guest,hz=100``."""
+    own = guest(hz, has_transports)
+    changed = (f"{name}={value}" for name, value in own.items() if value != GUEST[name])
+    return ",".join([_GUEST, *changed])
 
 
 def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
@@ -60,9 +71,10 @@ def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
 
 
 def host(changes: Iterable[str]) -> dict[str, int]:
-    """``name=value`` or several with commas: tunables of the host and its page cache; a word of
-    `GUESTS` stands for all of its values."""
+    """``name=value`` or several with commas: tunables of the host and its page cache; ``guest``
+    stands for all values of `GUEST` that are not given."""
     values: dict[str, int] = {}
+    is_guest = False
 
     def put(name: str, value: int) -> None:
         if name in values:
@@ -73,9 +85,8 @@ def host(changes: Iterable[str]) -> dict[str, int]:
         name, _, value = shown(change).partition("=")
         if not change:
             continue
-        if guest := GUESTS.get(change.strip()):
-            for known, own in guest.items():
-                put(known, own)
+        if change.strip() == _GUEST:
+            is_guest = True
             continue
         try:
             number = int(value)
@@ -86,6 +97,8 @@ def host(changes: Iterable[str]) -> dict[str, int]:
                 expected=_EXPECTED,
             ) from None
         put(name.strip(), number)
+    if is_guest:
+        values = {**GUEST, **values}
     core.check_host(values)
     return values
 

@@ -21,7 +21,9 @@ impl Block {
         let hw_queue = &self.hw_queues[usize::from(self.requests[id].hw_queue)];
         let takes = hw_queue.in_flight < self.limits.queue_depth && self.scheduler.waiting() == 0;
         if takes {
+            let number = usize::from(self.requests[id].hw_queue);
             self.issue(now, id, disk);
+            self.hw_queues[number].refused.taken();
         }
         takes
     }
@@ -55,7 +57,7 @@ impl Block {
     pub(super) fn run_again(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
         let queue = &self.hw_queues[usize::from(hw_queue)];
         let is_full = queue.restart && queue.in_flight >= self.limits.queue_depth;
-        let in_vain = is_full || self.scheduler.is_settled(now);
+        let in_vain = (is_full || self.scheduler.is_settled(now)) && queue.refused.is_empty();
         let others = !self.to_run.is_empty() || !self.flushes.waiting.is_empty();
         if others || self.rules.peeks || !in_vain {
             self.mark(hw_queue);
@@ -74,9 +76,14 @@ impl Block {
         if self.flush_is_due() && self.hw_queues[0].in_flight < self.limits.queue_depth {
             self.issue_flush(now, disk);
         }
-        for index in 0..self.to_run.len() {
+        let marked = self.to_run.len();
+        for index in 0..marked {
             let hw_queue = self.to_run[index];
             self.hw_queues[usize::from(hw_queue)].to_run = false;
+            if self.rules.refuses {
+                self.run_refusing(now, hw_queue, disk);
+                continue;
+            }
             while self.scheduler.waiting() > 0 {
                 let queue = &mut self.hw_queues[usize::from(hw_queue)];
                 if queue.in_flight >= self.limits.queue_depth {
@@ -90,7 +97,8 @@ impl Block {
                 self.issue(now, id, disk);
             }
         }
-        self.to_run.clear();
+        // A run may leave another to the worker.
+        self.to_run.drain(..marked);
     }
 
     /// The same for a driver that peeks at the next request before it checks the disk. The peeked
@@ -160,7 +168,7 @@ impl Block {
     }
 
     #[inline]
-    fn issue(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) {
+    pub(super) fn issue(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) {
         self.account(now);
         self.waiting -= 1;
         self.in_flight += 1;

@@ -20,7 +20,7 @@ const HOST_ADAPTER_TAGS: u32 = 32;
 pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Settings) -> QueueLimits {
     let cpus = host.cpus;
     // A host without a budget has no adapter either: as many tags as the disk takes commands.
-    let adapter = disk.hw_queues == 1 && (host.budget || info.is_elevator());
+    let adapter = disk.hw_queues == 1 && (host.has_budget(disk) || info.is_elevator());
     let tags = if adapter { disk.queue_depth.max(HOST_ADAPTER_TAGS) } else { disk.queue_depth };
     let kernels_choice = match info.generation {
         Generation::SingleQueue => DEFAULT_REQUESTS,

@@ -10,6 +10,8 @@
 //! blk-mq's schedulers leave the dispatch to a worker (`kblockd`). It runs when the submitter
 //! sleeps, so that everything submitted until then is sorted and merged together.
 //!
+//! Without a scheduler the driver refuses requests while the disk is full (`refused.rs`).
+//!
 //! Left out: a worker for each CPU (one runs for all, when the first process sleeps), requeueing
 //! after errors, writeback throttling (`wbt`), I/O cost and latency controllers, zoned disks. A
 //! plug takes no time, since the process that fills it does not sleep before the flush.
@@ -30,6 +32,7 @@ macro_rules! queue {
 mod dispatch;
 mod limits;
 mod merging;
+mod refused;
 mod rules;
 mod stream;
 mod tags;
@@ -44,6 +47,7 @@ use crate::result::DiskCounters;
 use crate::scheduler::journal::{Journal, Note};
 use crate::scheduler::{AnyScheduler, Generation, QueueLimits, Tasks};
 use crate::units::Nanos;
+use refused::Refused;
 
 pub use limits::queue_limits;
 pub use rules::Manner;
@@ -87,6 +91,8 @@ struct HwQueue {
     in_flight: u32,
     /// Out of the scheduler and not dispatched yet ([`Rules::peeks`]).
     parked: Option<RequestId>,
+    /// Requests that the driver has refused ([`Rules::refuses`]).
+    refused: Refused,
     /// The disk was full in the last run: the next completion runs the queue
     /// (`BLK_MQ_S_SCHED_RESTART`; SCSI counts `restarts`).
     restart: bool,
@@ -102,6 +108,7 @@ impl HwQueue {
             freed: 0,
             in_flight: 0,
             parked: None,
+            refused: Refused::default(),
             restart: false,
             to_run: false,
         }
@@ -178,7 +185,7 @@ impl Block {
         host: &Host,
     ) -> Block {
         let found = disk.limits();
-        let rules = Rules::of(scheduler.info(), host);
+        let rules = Rules::of(scheduler.info(), found, host);
         let generation = scheduler.info().generation;
         let is_none = matches!(scheduler, AnyScheduler::None(_));
         let tags = if is_none { Tags::alike } else { Tags::new }(limits.nr_requests);
@@ -289,11 +296,12 @@ impl Block {
         let most = manner.again.unwrap_or_else(|| self.depth_limit(now, bio));
         let Some(id) = self.allocate(now, bio, most) else { return Submitted::NoRequest(most) };
         if !manner.plugged {
-            if self.issued_directly(now, id, disk) {
+            let busy = self.rules.refuses && self.leaves_to_the_worker(bio);
+            if !busy && self.issued_directly(now, id, disk) {
                 return Submitted::Taken;
             }
             self.insert(now, id, self.rules.joins_without_plug);
-            if self.rules.runs_without_plug {
+            if self.rules.runs_without_plug && !busy {
                 self.run(now, disk);
             } else {
                 self.worker_woken = true;
@@ -412,11 +420,29 @@ impl Block {
             self.plug.reverse();
             self.plug.sort_by_key(|&id| requests[id].sector);
         }
+        let mut may_refuse = self.rules.refuses;
         for index in 0..self.plug.len() {
             let id = self.plug[index];
-            if !self.issued_directly(now, id, disk) {
-                self.insert(now, id, true);
+            if self.issued_directly(now, id, disk) {
+                continue;
             }
+            if may_refuse && self.refuse_one(now, id, disk) {
+                may_refuse = false;
+                continue;
+            }
+            self.insert(now, id, true);
+        }
+        self.plug.clear();
+        self.run(now, disk);
+    }
+
+    /// The same for a process that sleeps: the worker dispatches its requests (`from_schedule`).
+    pub fn unplug_asleep(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if !self.rules.refuses || self.plug.is_empty() {
+            return self.unplug(now, disk);
+        }
+        for index in 0..self.plug.len() {
+            self.insert(now, self.plug[index], true);
         }
         self.plug.clear();
         self.run(now, disk);
@@ -471,12 +497,20 @@ impl Block {
         self.requests.remove(id);
         let restarts =
             self.rules.always_restarts || std::mem::take(&mut self.hw_queues[usize::from(number)].restart);
-        if restarts && (self.scheduler.waiting() > 0 || self.rules.peeks) {
+        if restarts && self.may_dispatch(number) {
             self.mark(number);
             if self.limits.hw_queues == 1 {
                 self.worker_due = Nanos::NEVER;
             }
         }
+    }
+
+    /// A run of the hardware queue after a completion may dispatch a request.
+    #[inline]
+    fn may_dispatch(&mut self, hw_queue: u16) -> bool {
+        let refused = &mut self.hw_queues[usize::from(hw_queue)].refused;
+        refused.restarted();
+        self.scheduler.waiting() > 0 || self.rules.peeks || !refused.is_empty()
     }
 
     /// Advances the integrals over time to `now`, before a count changes.

@@ -5,6 +5,7 @@
 //! `docs/internals/blk-mq-facts.md`.
 
 use super::BIO_SECTORS;
+use crate::disk::DiskLimits;
 use crate::host::Host;
 use crate::request::Op;
 use crate::scheduler::{Generation, Info};
@@ -31,6 +32,9 @@ pub(super) struct Rules {
     /// The driver takes a request out of the scheduler before it checks whether the disk takes one
     /// more (`scsi_request_fn`).
     pub peeks: bool,
+    /// Without a scheduler the driver may refuse a request that is already out of the software
+    /// queue, because the disk is full; see [`super::refused`].
+    pub refuses: bool,
     /// The scheduler is asked for a request even if none waits (`__elv_next_request`); blk-mq first
     /// looks whether there is work (`has_work`). What the question changes, such as the end of a
     /// turn, then comes later.
@@ -40,9 +44,9 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// The rules under that scheduler. A driver without a `budget` peeks in blk-mq too: a
-    /// request for which there is no tag stays in `hctx->dispatch` (`blk_mq_dispatch_rq_list`).
-    pub fn of(scheduler: &Info, host: &Host) -> Rules {
+    /// The rules of that disk under that scheduler. A driver without a budget peeks in blk-mq too:
+    /// a request for which there is no tag stays in `hctx->dispatch` (`blk_mq_dispatch_rq_list`).
+    pub fn of(scheduler: &Info, disk: &DiskLimits, host: &Host) -> Rules {
         let clock_stands = host.is_free();
         match scheduler.generation {
             Generation::SingleQueue => Rules {
@@ -53,6 +57,7 @@ impl Rules {
                 runs_without_plug: true,
                 always_restarts: true,
                 peeks: true,
+                refuses: false,
                 asks_in_vain: true,
                 clock_stands,
             },
@@ -63,7 +68,8 @@ impl Rules {
                 joins_without_plug: true,
                 runs_without_plug: !scheduler.is_elevator(),
                 always_restarts: false,
-                peeks: !host.budget,
+                peeks: !host.has_budget(disk),
+                refuses: host.has_budget(disk) && !scheduler.is_elevator(),
                 asks_in_vain: false,
                 clock_stands,
             },

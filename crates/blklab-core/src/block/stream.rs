@@ -45,6 +45,11 @@ impl BioStream {
         self
     }
 
+    /// All of `whole`, submitted in the manner of this one.
+    pub fn continued(&self, whole: Bio, max_sectors: u32) -> BioStream {
+        BioStream::new(whole, max_sectors).of(self.manner)
+    }
+
     /// The number of bios into which it is cut.
     #[inline]
     pub fn parts(whole_sectors: u32, max_sectors: u32) -> u32 {

@@ -29,7 +29,7 @@ impl Rig {
         let disk = catalogue::model("wd10ezrx").expect("a shipped disk").build(1);
         let limits = queue_limits(disk.limits(), spec.info, &Host::FREE, &spec.queue);
         let limits = QueueLimits { queue_depth, ..limits };
-        let host = Host { budget, ..Host::FREE };
+        let host = Host { budget: Some(budget), ..Host::FREE };
         let elevator = AnyScheduler::new(spec.info.name, &spec.settings, &limits, &Tasks::default())
             .expect("registered");
         Rig { block: Block::new(&disk, limits, elevator, Tasks::default(), &host), disk, now: Nanos::ZERO }
@@ -381,5 +381,81 @@ fn an_io_counts_one_part_for_each_bio_that_it_is_cut_into() {
         [(8, 1_024, 1), (2_048, 1_024, 2), (2_049, 1_024, 3), (4_106, 1_000, 7), (5_000, 4_096, 3)]
     {
         assert_eq!(BioStream::parts(sectors, max_sectors), parts, "{sectors} at {max_sectors}");
+    }
+}
+
+#[test]
+fn without_a_scheduler_a_refused_request_of_a_plug_takes_no_merges_and_the_rest_of_the_plug_does() {
+    let mut rig = Rig::new("none");
+    rig.plug([9000]);
+    rig.plug([100]);
+    rig.plug([108]);
+    rig.plug([2000, 3000]);
+    rig.plug([2008, 3008]);
+    let expected = [vec![9000], vec![100], vec![108], vec![2000], vec![2008], vec![3000, 3008]];
+    assert_eq!(rig.end_all(), expected, "the refused ones in order, then the others");
+}
+
+#[test]
+fn requests_without_a_plug_are_refused_together_and_later_ones_merge_while_the_queue_is_busy() {
+    let mut rig = Rig::new("none");
+    for sector in [9000, 100, 108, 116] {
+        rig.submit_as(sector, WITHOUT_PLUG);
+    }
+    assert_eq!(rig.end_one(), [9000]);
+    assert_eq!(rig.end_one(), [100], "refused: the others did not merge with it");
+    assert_eq!(rig.end_all(), [vec![108, 116]]);
+    // A refusal, and the worker's second try, which the submitter's sleep would have begun earlier.
+    for sector in [9000, 100] {
+        rig.submit_as(sector, WITHOUT_PLUG);
+    }
+    assert!(rig.block.hw_queues[0].refused.is_busy());
+    for _ in 0..4 {
+        rig.end_all();
+        rig.submit_as(9000, WITHOUT_PLUG);
+        rig.block.run_worker(rig.now, &mut rig.disk);
+    }
+    assert!(!rig.block.hw_queues[0].refused.is_busy(), "nothing was refused for some time");
+}
+
+#[test]
+fn a_plug_that_is_flushed_because_its_owner_sleeps_is_not_refused() {
+    let mut rig = Rig::new("none");
+    rig.plug([9000]);
+    for sector in [100, 200] {
+        rig.submit_as(sector, Manner::PLUGGED);
+    }
+    // Busy, so that the run leaves the requests in the software queue.
+    rig.plug([5000]);
+    rig.submit_as(300, Manner::PLUGGED);
+    rig.block.unplug_asleep(rig.now, &mut rig.disk);
+    rig.submit_as(308, WITHOUT_PLUG);
+    let expected = [vec![9000], vec![100], vec![200], vec![5000], vec![300, 308]];
+    assert_eq!(rig.end_all(), expected);
+}
+
+#[test]
+fn a_refused_request_is_tried_again_after_three_milliseconds() {
+    let mut rig = Rig::new("none");
+    rig.plug([9000]);
+    assert_eq!(rig.block.next_timer(), Nanos::NEVER);
+    rig.plug([100]);
+    // A tick is a millisecond, and timers are never early.
+    assert_eq!(rig.block.next_timer(), Nanos::from_millis(4));
+    rig.block.timer(Nanos::from_millis(4));
+    rig.block.run(Nanos::from_millis(4), &mut rig.disk);
+    assert_eq!(rig.block.next_timer(), Nanos::from_millis(8), "the disk is still full");
+    assert_eq!(rig.end_all(), [[9000], [100]]);
+}
+
+#[test]
+fn a_driver_that_refuses_nothing_leaves_no_request_in_its_list() {
+    for scheduler in ["mq-deadline", "kyber", "bfq"] {
+        let mut rig = Rig::new(scheduler);
+        rig.plug([9000]);
+        rig.plug([100, 300]);
+        rig.plug([108]);
+        assert!(rig.block.hw_queues[0].refused.is_empty(), "{scheduler}");
+        assert!(rig.end_all().contains(&vec![100, 108]), "{scheduler}");
     }
 }

@@ -1,6 +1,7 @@
 //! Data structures for requests and queues in schedulers. Each uses indices into tables and
-//! allocates nothing once the tables have grown.
+//! allocates nothing once the tables have grown. [`few`] is for what a machine has of each device.
 
+pub(crate) mod few;
 pub(crate) mod lists;
 pub(crate) mod ordered;
 pub(crate) mod sorted;

@@ -2,18 +2,23 @@
 //! [`Layout`] of files on them.
 //!
 //! A [`DeviceId`] names a device. The engine asks all devices for their next event and performs it.
-//! Devices share nothing else, so a machine may have any number of them.
+//! Devices share nothing else, so a machine may have any number of them. A file is a list of
+//! extents, which may lie on several devices; a [`FileStream`] is an I/O of a file on its way to
+//! them.
 
 mod layout;
+mod stream;
 mod waiters;
 
 use crate::block::{BioStream, Block, Manner, Submitted};
+use crate::containers::few::Few;
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::Lock;
 use crate::request::{Actor, Bio};
 use crate::units::Nanos;
 
-pub use layout::{Layout, Location, PlacedFile};
+pub use layout::{Backing, Extent, Layout, Location, PlacedFile, Span, Volume};
+pub use stream::FileStream;
 use waiters::{RequestWaiters, WaitQueue};
 
 /// A device's index in [`Devices`].
@@ -139,7 +144,7 @@ impl Device {
             let rest = stream.rest();
             let here = place.take().unwrap_or_else(|| self.waiters.place(stream.next().hw_queue));
             let in_vain = self.block.refuses_again();
-            self.unplug(now);
+            self.block.unplug_asleep(now, &mut self.disk);
             if !in_vain && stream.submit(now, &mut self.block, &mut self.disk) == Submitted::Taken {
                 return true;
             }
@@ -162,65 +167,41 @@ impl Device {
     }
 }
 
-/// All devices of a machine. Most machines have one. The first device is a field of its own: the
-/// checks at each event find it directly, and the others cost one comparison.
-pub struct Devices {
-    first: Device,
-    others: Vec<Device>,
-}
+/// All devices of a machine.
+pub struct Devices(Few<Device>);
 
 impl Devices {
-    /// The devices, numbered in this order.
-    ///
-    /// # Panics
-    /// If there is none, or more than a [`DeviceId`] can number.
+    /// The devices, numbered in this order; at least one.
     pub fn new(all: Vec<Device>) -> Devices {
-        assert!(u16::try_from(all.len()).is_ok(), "devices are numbered by 16 bits");
-        let mut all = all.into_iter();
-        let first = all.next().expect("a machine has a device");
-        Devices { first, others: all.collect() }
+        Devices(Few::new(all))
     }
 
     /// All in order.
     pub fn iter(&self) -> impl Iterator<Item = &Device> {
-        std::iter::once(&self.first).chain(&self.others)
+        self.0.iter()
     }
 
     /// All in order, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (DeviceId, &mut Device)> {
-        (0..).map(DeviceId).zip(std::iter::once(&mut self.first).chain(&mut self.others))
+        (0..).map(DeviceId).zip(self.0.iter_mut())
     }
 
     /// All in order, taken apart.
     pub fn into_vec(self) -> Vec<Device> {
-        std::iter::once(self.first).chain(self.others).collect()
-    }
-
-    /// Calls `act` for each device, in order.
-    #[inline(always)]
-    fn each(&mut self, mut act: impl FnMut(&mut Device)) {
-        act(&mut self.first);
-        if !self.others.is_empty() {
-            Devices::each_other(&mut self.others, act);
-        }
-    }
-
-    #[cold]
-    fn each_other(others: &mut [Device], act: impl FnMut(&mut Device)) {
-        others.iter_mut().for_each(act);
+        self.0.into_vec()
     }
 
     /// The time of the next event at any device.
     #[inline]
     pub fn next_event(&self) -> Nanos {
-        self.others.iter().map(Device::next_event).fold(self.first.next_event(), Nanos::min)
+        self.0.least(|_, device| device.next_event())
     }
 
     /// The same, before [`Devices::happen`]: each device is asked once for both.
     #[inline]
     pub fn next_event_to_happen(&mut self) -> Nanos {
         let mut first = Nanos::NEVER;
-        self.each(|device| {
+        self.0.each(|_, device| {
             device.due = device.next_event();
             first = first.min(device.due);
         });
@@ -231,29 +212,44 @@ impl Devices {
     /// completed bios are appended to `owners`.
     #[inline]
     pub fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>) {
-        self.each(|device| {
+        self.0.each(|_, device| {
             if device.due <= now {
                 device.happen(now, owners);
             }
         });
     }
 
+    /// Submits the rest of `stream` to the devices that have a part of it; false if `actor` sleeps; it
+    /// tries again when woken. Before it sleeps, its plug is flushed, on all devices.
+    #[inline]
+    pub fn hand_over(&mut self, now: Nanos, layout: &Layout, stream: &mut FileStream, actor: Actor) -> bool {
+        loop {
+            if !self[stream.device].hand_over(now, &mut stream.bios, actor) {
+                self.0.each(|_, device| device.block.unplug_asleep(now, &mut device.disk));
+                return false;
+            }
+            if !stream.goes_on(layout, self) {
+                return true;
+            }
+        }
+    }
+
     /// A process flushes its plugs.
     #[inline]
     pub fn unplug(&mut self, now: Nanos) {
-        self.each(|device| device.unplug(now));
+        self.0.each(|_, device| device.unplug(now));
     }
 
     /// The process on the CPU sleeps: the workers of the block layers run next, if they were woken.
     #[inline]
     pub fn run_workers(&mut self, now: Nanos) {
-        self.each(|device| device.block.run_worker(now, &mut device.disk));
+        self.0.each(|_, device| device.block.run_worker(now, &mut device.disk));
     }
 
     /// Requests may have become free: appends to `woken` the sleepers that are next.
     #[inline]
     pub fn wake_waiters(&mut self, woken: &mut Vec<Actor>) {
-        self.each(|device| {
+        self.0.each(|_, device| {
             if !device.waiters.is_empty() {
                 device.wake_waiters(woken);
             }
@@ -266,19 +262,13 @@ impl std::ops::Index<DeviceId> for Devices {
 
     #[inline]
     fn index(&self, id: DeviceId) -> &Device {
-        match id.0 {
-            0 => &self.first,
-            other => &self.others[usize::from(other) - 1],
-        }
+        &self.0[usize::from(id.0)]
     }
 }
 
 impl std::ops::IndexMut<DeviceId> for Devices {
     #[inline]
     fn index_mut(&mut self, id: DeviceId) -> &mut Device {
-        match id.0 {
-            0 => &mut self.first,
-            other => &mut self.others[usize::from(other) - 1],
-        }
+        &mut self.0[usize::from(id.0)]
     }
 }

@@ -1,8 +1,9 @@
-//! The kernel's flusher thread (`wb_workfn`): writes dirty pages back, asynchronously.
+//! The kernel's flusher threads (`wb_workfn`), one for each backing device: they write dirty pages
+//! back, asynchronously.
 
 use super::page_io::{Asleep, PageWork, Submitter};
 use super::world::World;
-use crate::pagecache::PageCache;
+use crate::pagecache::{BackingId, PageCache};
 use crate::request::{Actor, IoPrio};
 use crate::units::Nanos;
 
@@ -12,7 +13,7 @@ const RANGES_AT_ONCE: usize = 64;
 /// Pages in one range, at most: what one bio holds.
 const RANGE_PAGES: u32 = 256;
 
-/// When the page cache needs the flusher next.
+/// When the page cache needs a flusher next.
 #[derive(Debug)]
 pub struct FlusherTimer {
     waits: bool,
@@ -27,8 +28,8 @@ impl Default for FlusherTimer {
 impl FlusherTimer {
     /// When the flusher must run next, unless it is running.
     #[inline]
-    pub fn due(&self, cache: &PageCache) -> Nanos {
-        if self.waits { cache.flusher_due() } else { Nanos::NEVER }
+    pub fn due(&self, cache: &PageCache, backing: BackingId) -> Nanos {
+        if self.waits { cache.flusher_due(backing) } else { Nanos::NEVER }
     }
 
     /// The flusher is woken.
@@ -42,41 +43,54 @@ impl FlusherTimer {
     }
 }
 
-/// The flusher. One serves all devices; the kernel has one for each.
-#[derive(Debug, Default)]
+/// The flusher of a backing device.
+#[derive(Debug)]
 pub struct Flusher {
+    backing: BackingId,
     pages: PageWork,
 }
 
 impl Flusher {
+    /// With nothing to write.
+    pub fn new(backing: BackingId) -> Flusher {
+        Flusher { backing, pages: PageWork::default() }
+    }
+
     /// Runs until there is nothing to write back or no free request.
     pub fn run(&mut self, world: &mut World) {
-        let submitter = Submitter { actor: Actor::Flusher, prio: IoPrio::default(), cpu: 0, waits: false };
+        let actor = Actor::Flusher(self.backing);
+        let submitter = Submitter { actor, prio: IoPrio::default(), cpu: 0, waits: false };
         // One plug for everything that it writes (`wb_writeback`).
         loop {
             match self.pages.hand_over_next(world, submitter) {
                 Err(Asleep) => return,
                 Ok(true) if world.others_run() => {
                     world.unplug();
-                    return world.wake(Actor::Flusher, world.now());
+                    return world.wake(actor, world.now());
                 }
                 Ok(true) => {}
                 Ok(false) if self.find_more(world) => {}
                 Ok(false) => {
                     world.unplug();
                     world.pass_on_request();
-                    return world.flusher_sleeps();
+                    return world.flusher_sleeps(self.backing);
                 }
             }
         }
     }
 
-    /// Looks for ranges to write back; false if there are none.
+    /// Looks for ranges to write back; false if there are none. They are of one slice of a file: only
+    /// when they are handed over, which may have to wait for a request, is it time to ask whether the
+    /// flusher continues.
     fn find_more(&mut self, world: &mut World) -> bool {
         self.pages.begin(true);
-        while self.pages.ranges.len() < RANGES_AT_ONCE {
-            let Some(range) = world.cache.next_writeback(world.now(), RANGE_PAGES) else { break };
-            self.pages.ranges.push(range);
+        let mut range = world.cache.next_writeback(self.backing, world.now(), RANGE_PAGES);
+        while let Some(found) = range {
+            self.pages.ranges.push(found);
+            range = match self.pages.ranges.len() < RANGES_AT_ONCE {
+                true => world.cache.next_of_slice(self.backing, RANGE_PAGES),
+                false => None,
+            };
         }
         !self.pages.ranges.is_empty()
     }

@@ -19,10 +19,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use thiserror::Error;
 
 use crate::block::{Block, queue_limits};
-use crate::device::{Device, Devices, Layout};
+use crate::device::{Backing, Device, Devices, Layout, PlacedFile, Volume};
 use crate::disk::{AnyDisk, Disk};
 use crate::host::{Host, Lock};
-use crate::pagecache::{MemoryConfig, PAGE_BYTES, PageCache};
+use crate::pagecache::{BackingConfig, BackingId, MemoryConfig, PAGE_BYTES, PageCache};
 use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
 use crate::request::{Actor, ProcessId};
 use crate::result::DiskCounters;
@@ -109,11 +109,13 @@ pub struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// The machine at time zero, with files placed by `layout`. One page cache serves all disks;
-    /// its read-ahead and its largest I/O are those of the first disk.
+    /// The machine at time zero, with files placed by `layout`. One page cache serves all disks. Each
+    /// disk and each volume has its own flusher and read-ahead.
     pub fn build(self, layout: Layout) -> World {
         let Machine { disks, host, memory, locked, tasks, processes } = self;
-        let read_ahead_kib = disks[0].scheduler.queue.get("read_ahead_kb").unsigned_abs();
+        let read_ahead =
+            |attached: &Attached<'_>| attached.scheduler.queue.get("read_ahead_kb").unsigned_abs();
+        let mut read_ahead: Vec<_> = disks.iter().map(read_ahead).map(Bytes::from_kib).collect();
         let device = |Attached { disk, scheduler }: Attached<'_>| {
             let limits = queue_limits(disk.limits(), scheduler.info, &host, &scheduler.queue);
             let elevator = AnyScheduler::new(scheduler.info.name, &scheduler.settings, &limits, &tasks)
@@ -123,16 +125,35 @@ impl Machine<'_> {
             Device::new(block, disk, Lock::new(Nanos(hold)))
         };
         let devices: Vec<_> = disks.into_iter().map(device).collect();
-        let max_io = Bytes(u64::from(devices[0].block.limits().max_sectors) * SECTOR_BYTES);
-        let config = MemoryConfig::new(memory, Bytes::from_kib(read_ahead_kib), max_io);
-        let mut cache = PageCache::new(&MemoryConfig {
+        let mut max_io: Vec<_> = devices.iter().map(|device| device.block.limits().max_sectors).collect();
+        for (number, Volume { read_ahead: of_volume }) in (0..).zip(layout.volumes()) {
+            // The smallest of its devices' (`blk_stack_limits`).
+            let files = layout.files().iter().filter(|file| file.backing == Backing::Volume(number));
+            let extents = files.flat_map(PlacedFile::extents);
+            let smallest = extents.map(|extent| max_io[usize::from(extent.device.0)]).min();
+            max_io.push(smallest.unwrap_or(max_io[0]));
+            read_ahead.push(*of_volume);
+        }
+        let backing = |(read_ahead, max_sectors): (Bytes, u32)| {
+            let max_io = Bytes(u64::from(max_sectors) * SECTOR_BYTES);
+            let request_pages = host.partitions.then_some((max_io.0 / PAGE_BYTES) as u32);
+            BackingConfig { read_ahead, max_io, request_pages }
+        };
+        let backings: Vec<_> = read_ahead.into_iter().zip(max_io).map(backing).collect();
+        let config = MemoryConfig::new(memory);
+        let config = MemoryConfig {
             memory: Bytes(config.memory.0.saturating_sub(locked.0).max(MEMORY_LEFT.0)),
-            request_pages: host.partitions.then_some((max_io.0 / PAGE_BYTES) as u32),
             ticks: host.ticks,
+            cpus: host.cpus,
             ..config
-        });
+        };
+        let mut cache = PageCache::new(&config, &backings);
         for file in layout.files() {
-            cache.add_file(file.size.0);
+            let backing = match file.backing {
+                Backing::Device(device) => usize::from(device.0),
+                Backing::Volume(volume) => devices.len() + usize::from(volume),
+            };
+            cache.add_file(file.size.0, BackingId(backing as u16));
         }
         World::new(Devices::new(devices), layout, cache, host, processes)
     }
@@ -190,7 +211,8 @@ pub struct Measured<M> {
 pub struct Engine<S> {
     pub(crate) world: World,
     source: S,
-    flusher: Flusher,
+    /// By backing device.
+    flushers: Vec<Flusher>,
     /// Steps since the last check of the watch.
     steps: u32,
 }
@@ -198,7 +220,9 @@ pub struct Engine<S> {
 impl<S: Source> Engine<S> {
     /// A run that has not started.
     pub fn new(world: World, source: S) -> Engine<S> {
-        Engine { world, source, flusher: Flusher::default(), steps: 0 }
+        let flushers =
+            (0..world.cache.backings() as u16).map(|index| Flusher::new(BackingId(index))).collect();
+        Engine { world, source, flushers, steps: 0 }
     }
 
     /// Keeps every request and decision of `window`.
@@ -226,8 +250,8 @@ impl<S: Source> Engine<S> {
                 self.look(watch)?;
                 self.world.wakeups.begin(actor);
                 match actor {
-                    Actor::Flusher => {
-                        self.flusher.run(&mut self.world);
+                    Actor::Flusher(backing) => {
+                        self.flushers[usize::from(backing.0)].run(&mut self.world);
                         self.world.leave_cpu();
                     }
                     Actor::Process(process) => {

@@ -2,11 +2,11 @@
 
 use super::owner::Owner;
 use super::world::World;
-use crate::block::BioStream;
-use crate::device::{Device, DeviceId, Layout};
+use crate::block::Manner;
+use crate::device::{Devices, FileStream, Layout};
 use crate::pagecache::{FileId, PageCache, PageRange};
 use crate::request::{Actor, Bio, IoPrio, Op, ProcessId};
-use crate::units::Nanos;
+use crate::units::{Nanos, Sector};
 
 /// The event in the page cache that an actor waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,32 +58,32 @@ pub struct PageIos {
 }
 
 impl PageIos {
-    /// Starts the read or write of a range on `device`; returns the bio for it, to be cut.
+    /// Starts the read or write of a range; returns the bios for it.
     fn begin(
         &mut self,
         range: PageRange,
         write: bool,
         submitter: &Submitter,
         layout: &Layout,
-        device: &Device,
-    ) -> BioStream {
-        let (place, sectors) = layout.locate_pages(range);
-        let bios_left = device.bios_of(sectors);
+        devices: &Devices,
+    ) -> FileStream {
+        let span = layout.span_of(range);
+        let bios_left = FileStream::bios_of(span, layout, devices);
         let index = self.ios.insert(PageIo { range, write, bios_left }) as u32;
-        let whole = Bio {
+        let bio = Bio {
             op: if write { Op::Write } else { Op::Read },
-            sector: place.sector,
-            sectors,
+            sector: Sector(0),
+            sectors: 0,
             sync: !write || submitter.waits,
             fua: false,
             idle: false,
             process: submitter.process(),
             prio: submitter.prio,
             cpu: submitter.cpu,
-            hw_queue: device.hw_queue(submitter.cpu),
+            hw_queue: 0,
             owner: Owner::Pages(index).pack(),
         };
-        BioStream::new(whole, device.block.limits().max_sectors)
+        FileStream::new(span, bio, Manner::PLUGGED, layout, devices)
     }
 
     /// A bio of page I/O `index` has completed. With the last bio its pages change state, and
@@ -122,7 +122,7 @@ pub struct PageWork {
     pub ranges: Vec<PageRange>,
     next: usize,
     /// The rest of the range started last.
-    stream: Option<(DeviceId, BioStream)>,
+    stream: Option<FileStream>,
     write: bool,
 }
 
@@ -145,18 +145,17 @@ impl PageWork {
 
     /// Submits the next range, under a plug that the caller flushes; false if none is left.
     pub fn hand_over_next(&mut self, world: &mut World, submitter: Submitter) -> Result<bool, Asleep> {
-        let (id, mut stream) = match self.stream.take() {
+        let World { page_ios, layout, devices, .. } = world;
+        let mut stream = match self.stream.take() {
             Some(begun) => begun,
             None => {
                 let Some(&range) = self.ranges.get(self.next) else { return Ok(false) };
                 self.next += 1;
-                let id = world.layout.file(range.file).device;
-                let World { page_ios, layout, devices, .. } = world;
-                (id, page_ios.begin(range, self.write, &submitter, layout, &devices[id]))
+                page_ios.begin(range, self.write, &submitter, layout, devices)
             }
         };
-        if !world.devices[id].hand_over(world.clock.now(), &mut stream, submitter.actor) {
-            self.stream = Some((id, stream));
+        if !devices.hand_over(world.clock.now(), layout, &mut stream, submitter.actor) {
+            self.stream = Some(stream);
             return Err(Asleep);
         }
         Ok(true)

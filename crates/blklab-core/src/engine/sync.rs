@@ -107,7 +107,7 @@ impl Syncing {
         let World { devices, layout, .. } = world;
         let mut flushes = 0;
         for (id, device) in devices.iter_mut() {
-            let has_one = files.iter().any(|&file| layout.file(FileId(file)).device == id);
+            let has_one = files.iter().any(|&file| layout.file(FileId(file)).is_on(id));
             if has_one && device.block.has_volatile_write_cache() {
                 flush(device, &submitter, now);
                 flushes += 1;

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 
+use crate::pagecache::BackingId;
 use crate::request::{Actor, ProcessId};
 use crate::units::Nanos;
 use blklab_base::event_queue::EventQueue;
 
-/// The flusher's number among the timers.
-const FLUSHER: u32 = u32::MAX;
+/// The number of the first flusher among the timers; those of processes are smaller.
+const FLUSHERS: u32 = 1 << 31;
 
 /// Actors that are awake or have a timer.
 #[derive(Debug)]
@@ -16,20 +17,20 @@ pub struct Wakeups {
     timers: EventQueue,
     /// Per process: it is in `ready` or has a timer; it is not woken a second time.
     scheduled: Vec<bool>,
-    /// Whether the flusher's wakeup is scheduled.
-    flusher_scheduled: bool,
+    /// The same per flusher.
+    flushers_scheduled: Vec<bool>,
     /// Per process: CPU time. It decides, and is right, on one CPU ([`Wakeups::next_by_cpu_time`]).
     cpu_times: Vec<Nanos>,
 }
 
 impl Wakeups {
-    /// For `processes` processes and the flusher, all asleep.
-    pub fn new(processes: usize) -> Wakeups {
+    /// For this many processes and flushers, all asleep.
+    pub fn new(processes: usize, flushers: usize) -> Wakeups {
         Wakeups {
-            ready: VecDeque::with_capacity(processes + 1),
+            ready: VecDeque::with_capacity(processes + flushers),
             timers: EventQueue::default(),
             scheduled: vec![false; processes],
-            flusher_scheduled: false,
+            flushers_scheduled: vec![false; flushers],
             cpu_times: vec![Nanos::ZERO; processes],
         }
     }
@@ -38,7 +39,7 @@ impl Wakeups {
     fn scheduled(&mut self, actor: Actor) -> &mut bool {
         match actor {
             Actor::Process(process) => &mut self.scheduled[process.0 as usize],
-            Actor::Flusher => &mut self.flusher_scheduled,
+            Actor::Flusher(backing) => &mut self.flushers_scheduled[usize::from(backing.0)],
         }
     }
 
@@ -61,7 +62,7 @@ impl Wakeups {
         } else {
             let payload = match actor {
                 Actor::Process(process) => process.0,
-                Actor::Flusher => FLUSHER,
+                Actor::Flusher(backing) => FLUSHERS + u32::from(backing.0),
             };
             self.timers.push(at.0, payload);
         }
@@ -73,9 +74,9 @@ impl Wakeups {
         while self.timers.next() <= now.0
             && let Some((_, payload)) = self.timers.pop()
         {
-            self.ready.push_back(match payload {
-                FLUSHER => Actor::Flusher,
-                process => Actor::Process(ProcessId(process)),
+            self.ready.push_back(match payload.checked_sub(FLUSHERS) {
+                None => Actor::Process(ProcessId(payload)),
+                Some(flusher) => Actor::Flusher(BackingId(flusher as u16)),
             });
         }
     }
@@ -85,7 +86,7 @@ impl Wakeups {
     pub fn next_by_cpu_time(&mut self) -> Option<Actor> {
         let had = |actor: &Actor| match actor {
             Actor::Process(process) => self.cpu_times[process.0 as usize],
-            Actor::Flusher => Nanos::ZERO,
+            Actor::Flusher(_) => Nanos::ZERO,
         };
         let (index, _) = self.ready.iter().enumerate().min_by_key(|(_, actor)| had(actor))?;
         self.ready.remove(index)
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn on_one_cpu_the_actor_that_had_it_least_is_next() {
-        let mut wakeups = Wakeups::new(2);
+        let mut wakeups = Wakeups::new(2, 2);
         wakeups.had_cpu(ProcessId(0), Nanos(3));
         wakeups.had_cpu(ProcessId(1), Nanos(2));
         for actor in [FIRST, SECOND] {
@@ -147,16 +148,17 @@ mod tests {
 
     #[test]
     fn actors_go_on_in_the_order_of_their_times_and_once_for_each_wake_up() {
-        let mut wakeups = Wakeups::new(2);
+        let mut wakeups = Wakeups::new(2, 2);
         wakeups.wake(SECOND, Nanos(7), Nanos(5));
-        wakeups.wake(Actor::Flusher, Nanos(6), Nanos(5));
+        let flusher = Actor::Flusher(BackingId(1));
+        wakeups.wake(flusher, Nanos(6), Nanos(5));
         wakeups.wake(FIRST, Nanos(5), Nanos(5));
-        for actor in [FIRST, SECOND, Actor::Flusher] {
+        for actor in [FIRST, SECOND, flusher] {
             wakeups.wake(actor, Nanos(5), Nanos(5));
         }
         assert_eq!((drain(&mut wakeups), wakeups.next_timer()), (vec![FIRST], Nanos(6)));
         wakeups.expire(Nanos(7));
-        assert_eq!((drain(&mut wakeups), wakeups.next_timer()), (vec![Actor::Flusher, SECOND], Nanos::NEVER));
+        assert_eq!((drain(&mut wakeups), wakeups.next_timer()), (vec![flusher, SECOND], Nanos::NEVER));
         wakeups.wake(SECOND, Nanos(8), Nanos(7));
         assert_eq!(wakeups.next_timer(), Nanos::NEVER, "it has not begun to run yet");
         wakeups.begin(SECOND);

@@ -5,9 +5,10 @@ use super::clock::Clock;
 use super::flusher::FlusherTimer;
 use super::page_io::{PageIos, Wait};
 use super::wakeups::Wakeups;
+use crate::containers::few::Few;
 use crate::device::{Devices, Layout};
 use crate::host::{Cpus, Host};
-use crate::pagecache::PageCache;
+use crate::pagecache::{BackingId, PageCache};
 use crate::request::{Actor, ProcessId};
 use crate::units::Nanos;
 
@@ -27,7 +28,8 @@ pub struct World {
     pub cpus: Cpus,
     pub(super) wakeups: Wakeups,
     pub(super) page_ios: PageIos,
-    flusher: FlusherTimer,
+    /// Per backing device.
+    flushers: Few<FlusherTimer>,
     /// Reused between calls.
     woken: Vec<Actor>,
 }
@@ -39,13 +41,13 @@ impl World {
             clock: Clock::default(),
             devices,
             layout,
-            cache,
             cpus: Cpus::new(&host),
             host,
-            wakeups: Wakeups::new(processes),
+            wakeups: Wakeups::new(processes, cache.backings()),
             page_ios: PageIos::default(),
-            flusher: FlusherTimer::default(),
+            flushers: Few::new((0..cache.backings()).map(|_| FlusherTimer::default())),
             woken: Vec::new(),
+            cache,
         }
     }
 
@@ -97,22 +99,31 @@ impl World {
 
     #[inline]
     fn next_event_but_the_devices(&self) -> Nanos {
-        self.wakeups.next_timer().min(self.flusher.due(&self.cache))
+        self.wakeups.next_timer().min(self.next_flusher())
     }
 
-    /// The flusher has nothing left to write.
-    pub fn flusher_sleeps(&mut self) {
-        self.flusher.sleep();
-    }
-
-    /// Wakes the flusher if the page cache needs it now.
+    /// When the next flusher must run.
     #[inline]
-    pub fn wake_flusher(&mut self) {
-        if self.flusher.due(&self.cache) <= self.clock.now() {
-            self.flusher.begin();
-            let now = self.clock.now();
-            self.wake(Actor::Flusher, now);
-        }
+    fn next_flusher(&self) -> Nanos {
+        self.flushers.least(|index, flusher| flusher.due(&self.cache, BackingId(index as u16)))
+    }
+
+    /// A flusher has nothing left to write.
+    pub fn flusher_sleeps(&mut self, backing: BackingId) {
+        self.flushers[usize::from(backing.0)].sleep();
+    }
+
+    /// Wakes the flushers that the page cache needs now.
+    #[inline]
+    pub fn wake_flushers(&mut self) {
+        let (cache, wakeups, now) = (&self.cache, &mut self.wakeups, self.clock.now());
+        self.flushers.each(|index, flusher| {
+            let backing = BackingId(index as u16);
+            if flusher.due(cache, backing) <= now {
+                flusher.begin();
+                wakeups.wake(Actor::Flusher(backing), now, now);
+            }
+        });
     }
 
     /// Advances to the next event and performs everything that is due then; false if there is no
@@ -128,7 +139,7 @@ impl World {
         self.clock.interrupt();
         let now = self.clock.now();
         self.devices.happen(now, owners);
-        self.wake_flusher();
+        self.wake_flushers();
         self.wakeups.expire(now);
         true
     }

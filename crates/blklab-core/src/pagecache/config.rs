@@ -1,5 +1,4 @@
-//! The page cache's settings: sysctls of `/proc/sys/vm`, the queue's read-ahead, the
-//! memory.
+//! The page cache's settings: sysctls of `/proc/sys/vm`, the queues' read-ahead, the memory.
 
 use super::PAGE_BYTES;
 use crate::host::Host;
@@ -67,7 +66,7 @@ pub const TUNABLES: &[Tunable] = &[
     },
 ];
 
-/// The page cache's settings for memory and for its disk.
+/// The page cache's settings for memory and writeback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryConfig {
     /// Memory that the page cache may fill.
@@ -84,17 +83,24 @@ pub struct MemoryConfig {
     pub dirty_expire: Nanos,
     /// How often the flusher looks for such files; zero for never.
     pub dirty_writeback: Nanos,
+    /// The kernel's own clock, which sets writers' pauses.
+    pub ticks: Ticks,
+    /// CPUs, each of which counts some pages before all see them.
+    pub cpus: u16,
+}
+
+/// The page cache's settings for a backing device: a disk, or a volume of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackingConfig {
     /// Largest read-ahead window (`bdi->ra_pages`).
     pub read_ahead: Bytes,
-    /// The disk's largest request; one large read may be read ahead up to this size
-    /// (`bdi->io_pages`, from `max_sectors_kb`).
+    /// The largest request; one large read may be read ahead up to this size (`bdi->io_pages`,
+    /// from `max_sectors_kb`).
     pub max_io: Bytes,
     /// Writeback is cut at multiples of this many pages of a file, the size of the largest request.
     /// Pages of a device, not of a file on it, are written with one bio each, and the bios fill
     /// requests in the plug (`blkdev_writepages`). `None`: cut into bios, as callers ask.
     pub request_pages: Option<u32>,
-    /// The kernel's own clock, which sets writers' pauses.
-    pub ticks: Ticks,
 }
 
 impl MemoryConfig {
@@ -103,9 +109,8 @@ impl MemoryConfig {
         Settings::defaults("page cache", TUNABLES)
     }
 
-    /// From settings of the table in [`TUNABLES`]; `read_ahead` and `max_io` are the queue's
-    /// `read_ahead_kb` and `max_sectors_kb`. Ticks are the host's default.
-    pub fn new(settings: &Settings, read_ahead: Bytes, max_io: Bytes) -> MemoryConfig {
+    /// From settings of the table in [`TUNABLES`]. Ticks and CPUs are the host's defaults.
+    pub fn new(settings: &Settings) -> MemoryConfig {
         // The table's bounds keep every value non-negative.
         let get = |name| settings.get(name).unsigned_abs();
         let centiseconds = |name| Nanos::from_millis(get(name) * 10);
@@ -117,10 +122,8 @@ impl MemoryConfig {
             dirty: Bytes(get("dirty_bytes")),
             dirty_expire: centiseconds("dirty_expire_centisecs"),
             dirty_writeback: centiseconds("dirty_writeback_centisecs"),
-            read_ahead,
-            max_io,
-            request_pages: None,
             ticks: Host::FREE.ticks,
+            cpus: Host::FREE.cpus,
         }
     }
 
@@ -144,8 +147,7 @@ mod tests {
 
     #[test]
     fn defaults_are_the_kernels() {
-        let config =
-            MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(1280));
+        let config = MemoryConfig::new(&MemoryConfig::settings());
         assert_eq!(config.dirty_expire, Nanos::from_secs(30));
         assert_eq!(config.dirty_writeback, Nanos::from_secs(5));
         // 8 GiB are 2,097,152 pages (+ 1); 10 % are 409/4096 of them, 20 % 819/4096.
@@ -154,8 +156,7 @@ mod tests {
 
     #[test]
     fn sizes_replace_ratios_and_the_background_stays_below_the_limit() {
-        let mut config =
-            MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(1280));
+        let mut config = MemoryConfig::new(&MemoryConfig::settings());
         config.dirty = Bytes::from_mib(4);
         assert_eq!(config.dirty_limits(), (512, 1024));
         config.dirty_background = Bytes::from_mib(1);

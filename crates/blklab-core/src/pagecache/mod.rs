@@ -9,8 +9,10 @@
 //! Pages are 4 KiB. The cache handles them one bitmap word at a time, so that a hit costs a few
 //! nanoseconds whatever its length.
 //!
-//! Left out: large folios (ext4 has them since 6.16), memory mappings, several disks behind one
-//! cache, cgroups, metadata (inodes, journal), holes, truncation, and the exact LRU: reclaim is a
+//! One cache serves all disks. Each disk, and each volume of several, is a *backing device*
+//! (`struct backing_dev_info`) with its own flusher, read-ahead and share of the dirty limits.
+//!
+//! Left out: large folios (ext4 has them since 6.16), memory mappings, cgroups, metadata (inodes, journal), holes, truncation, and the exact LRU: reclaim is a
 //! clock algorithm with the kernel's rule that a page read twice stays longer than a page read
 //! once. A file may also be a whole disk.
 
@@ -18,6 +20,7 @@ mod config;
 mod pages;
 mod readahead;
 mod reclaim;
+mod shares;
 mod sync;
 mod throttle;
 mod writeback;
@@ -25,14 +28,16 @@ mod writeback;
 #[cfg(test)]
 mod tests;
 
-pub use config::{MemoryConfig, TUNABLES};
+pub use config::{BackingConfig, MemoryConfig, TUNABLES};
 pub use readahead::{Advice, ReadAhead};
 pub use sync::{SyncCursor, SyncStep};
 pub use throttle::Dirtier;
 
+use crate::containers::few::Few;
 use crate::units::Nanos;
 use pages::{Pages, line_end, line_mask, page_bit};
-use throttle::Throttle;
+use shares::{Completed, Completions};
+use throttle::{Dirty, Throttle};
 use writeback::Flusher;
 
 /// Bytes in a page.
@@ -45,6 +50,17 @@ pub struct FileId(pub u32);
 impl FileId {
     /// As an index.
     pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A backing device of the cache: a disk or a volume. Numbered from 0 in the order given to
+/// [`PageCache::new`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BackingId(pub u16);
+
+impl BackingId {
+    const fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -103,49 +119,88 @@ pub struct Counts {
     pub writeback: u64,
 }
 
-/// The page cache of one machine with one disk.
-pub struct PageCache {
-    pages: Pages,
-    throttle: Throttle,
+/// A backing device (`struct bdi_writeback` of its root cgroup).
+struct Backing {
     flusher: Flusher,
-    memory_pages: u64,
+    throttle: Throttle,
+    /// Its pages under writeback.
+    writeback: u64,
+    completed: Completed,
     ra_pages: u64,
     io_pages: u64,
     request_pages: Option<u32>,
 }
 
+/// The page cache of a machine.
+pub struct PageCache {
+    pages: Pages,
+    backings: Few<Backing>,
+    memory_pages: u64,
+    /// The background threshold, and the limit, of the dirty pages of all devices.
+    background: u64,
+    limit: u64,
+    /// Pages dirtied by all writers until one must check the limits (`ratelimit_pages`).
+    check_pages: u64,
+    /// Pages dirtied by all writers since the last check.
+    unchecked: u64,
+    completions: Completions,
+}
+
 impl PageCache {
-    /// An empty cache.
-    pub fn new(config: &MemoryConfig) -> PageCache {
+    /// An empty cache in front of these backing devices.
+    pub fn new(config: &MemoryConfig, backings: &[BackingConfig]) -> PageCache {
         let (background, limit) = config.dirty_limits();
+        let backing = |of: &BackingConfig| Backing {
+            flusher: Flusher::new(config.dirty_expire, config.dirty_writeback),
+            throttle: Throttle::new(background, limit, config.ticks, config.cpus),
+            writeback: 0,
+            completed: Completed::default(),
+            ra_pages: of.read_ahead.0 / PAGE_BYTES,
+            io_pages: of.max_io.0 / PAGE_BYTES,
+            request_pages: of.request_pages,
+        };
         PageCache {
             pages: Pages::default(),
-            throttle: Throttle::new(background, limit, config.ticks),
-            flusher: Flusher::new(config.dirty_expire, config.dirty_writeback),
+            backings: Few::new(backings.iter().map(backing)),
             memory_pages: config.memory.0 / PAGE_BYTES,
-            ra_pages: config.read_ahead.0 / PAGE_BYTES,
-            io_pages: config.max_io.0 / PAGE_BYTES,
-            request_pages: config.request_pages,
+            background,
+            limit,
+            check_pages: (limit / 32).max(16),
+            unchecked: 0,
+            completions: Completions::new(config.ticks),
         }
     }
 
+    /// The number of backing devices.
+    pub fn backings(&self) -> usize {
+        self.backings.iter().count()
+    }
+
+    /// The index of the file's backing device.
+    #[inline]
+    fn backing_of(&self, file: FileId) -> usize {
+        if self.backings.is_one() { 0 } else { self.pages.backing_of(file).index() }
+    }
+
     /// The next range to write that begins between `from` and `end`: at most `max_pages` pages, and
-    /// not beyond a full request ([`MemoryConfig::request_pages`]).
-    fn next_range(&self, file: FileId, from: u64, end: u64, max_pages: u32) -> Option<PageRange> {
+    /// not beyond a full request ([`BackingConfig::request_pages`]).
+    fn next_range(&self, at: usize, file: FileId, from: u64, end: u64, max_pages: u32) -> Option<PageRange> {
         let range = self.pages.next_to_write(file, from, end, max_pages)?;
-        let room = self.request_pages.map_or(max_pages, |full| full - (range.first % u64::from(full)) as u32);
+        let full = self.backings[at].request_pages;
+        let room = full.map_or(max_pages, |full| full - (range.first % u64::from(full)) as u32);
         Some(PageRange { pages: range.pages.min(room), ..range })
     }
 
-    /// A file of that size with all data on the disk; nothing is cached yet.
-    pub fn add_file(&mut self, size_bytes: u64) -> FileId {
-        self.flusher.add_file();
-        self.pages.add_file(size_bytes)
+    /// A file of that size with all data on the backing device; nothing is cached yet.
+    pub fn add_file(&mut self, size_bytes: u64, backing: BackingId) -> FileId {
+        self.backings.each(|_, backing| backing.flusher.add_file());
+        self.pages.add_file(size_bytes, backing)
     }
 
     /// Read-ahead state for a process that opens a file: one per process and file.
-    pub fn open(&self, advice: Advice) -> ReadAhead {
-        ReadAhead::new(self.ra_pages, advice)
+    pub fn open(&self, file: FileId, advice: Advice) -> ReadAhead {
+        let backing = &self.backings[self.backing_of(file)];
+        ReadAhead::new(backing.ra_pages, backing.io_pages, advice)
     }
 
     /// State for a process that writes: one per process, for all its files.
@@ -241,7 +296,8 @@ impl PageCache {
         out: &mut Vec<PageRange>,
     ) -> Step {
         let end = offset + bytes;
-        let room = self.throttle.room(dirtier);
+        let at = self.backing_of(file);
+        let room = self.room(at, dirtier);
         if room == 0 || end > self.pages.size_bytes(file) {
             return self.write_pages(now, file, offset, end, dirtier, out);
         }
@@ -259,8 +315,7 @@ impl PageCache {
             && let Some(newly) = self.pages.rewrite(file, page, mask, room)
         {
             if newly > 0 {
-                self.throttle.dirtied(dirtier, newly);
-                self.flusher.file_dirtied(file, now);
+                self.dirtied(at, now, file, dirtier, newly);
             }
             return Step { bytes, wait: None };
         }
@@ -284,19 +339,15 @@ impl PageCache {
         dirtier: &mut Dirtier,
         out: &mut Vec<PageRange>,
     ) -> Step {
+        let at = self.backing_of(file);
         let old_size = self.pages.size_bytes(file);
         let mut pos = offset;
         let stop = |pos: u64, wait| Step { bytes: pos - offset, wait: Some(wait) };
         while pos < end {
-            if self.throttle.room(dirtier) == 0 {
-                let counts = self.counts();
-                let verdict = self.throttle.balance(now, counts, dirtier);
-                if verdict.wake_flusher {
-                    self.flusher.wake(now);
-                }
-                if let Some(pause) = verdict.pause {
-                    return stop(pos, Wait::Pause(pause));
-                }
+            if self.room(at, dirtier) == 0
+                && let Some(pause) = self.balance(at, now, dirtier)
+            {
+                return stop(pos, Wait::Pause(pause));
             }
             let page = pos / PAGE_BYTES;
             let next = (page + 1) * PAGE_BYTES;
@@ -323,16 +374,50 @@ impl PageCache {
                 return stop(pos, Wait::Page(page));
             }
             // The writer checks the limits again after this many pages that were clean.
-            mask = up_to(mask, mask & !line.dirty, self.throttle.room(dirtier).max(1));
+            mask = up_to(mask, mask & !line.dirty, self.room(at, dirtier).max(1));
             pos = if whole { pos + u64::from(mask.count_ones()) * PAGE_BYTES } else { next.min(end) };
             self.pages.grow_file(file, pos);
             let newly = self.pages.dirty(file, page, mask);
             if newly > 0 {
-                self.throttle.dirtied(dirtier, newly);
-                self.flusher.file_dirtied(file, now);
+                self.dirtied(at, now, file, dirtier, newly);
             }
         }
         Step { bytes: pos - offset, wait: None }
+    }
+
+    /// Clean pages of the device that this process may dirty before it must check the limits.
+    #[inline]
+    fn room(&self, at: usize, dirtier: &Dirtier) -> u64 {
+        self.backings[at].throttle.room(dirtier).min(self.check_pages.saturating_sub(self.unchecked))
+    }
+
+    /// The process has dirtied clean pages of the file.
+    #[inline]
+    fn dirtied(&mut self, at: usize, now: Nanos, file: FileId, dirtier: &mut Dirtier, pages: u64) {
+        let backing = &mut self.backings[at];
+        backing.throttle.dirtied(dirtier, pages);
+        self.unchecked += pages;
+        backing.flusher.file_dirtied(file, now);
+    }
+
+    /// The process checks the limits: its pause.
+    fn balance(&mut self, at: usize, now: Nanos, dirtier: &mut Dirtier) -> Option<Nanos> {
+        self.unchecked = 0;
+        let (all, waiting) = (self.pages.dirty + self.pages.writeback, self.pages.dirty);
+        let backing = &mut self.backings[at];
+        let here = backing.throttle.dirty();
+        let share = self.completions.share(&mut backing.completed, self.limit, all, now);
+        let verdict = backing.throttle.balance(now, Dirty { all, waiting, here, share }, dirtier);
+        if verdict.wake_flusher {
+            backing.flusher.wake(now);
+        }
+        verdict.pause
+    }
+
+    /// Moves dirty pages of the device to writeback.
+    fn start_writeback(&mut self, at: usize, range: PageRange) {
+        self.backings[at].writeback += u64::from(range.pages);
+        self.pages.start_writeback(range);
     }
 
     /// A read that [`read`](Self::read) or [`write`](Self::write) requested is complete. Parts of a
@@ -345,7 +430,11 @@ impl PageCache {
     /// requested is complete. Parts of a range may be reported separately.
     pub fn write_done(&mut self, range: PageRange, now: Nanos) {
         self.pages.end_writeback(range);
-        self.throttle.written(u64::from(range.pages), self.pages.writeback == 0, now);
+        let (at, pages) = (self.backing_of(range.file), u64::from(range.pages));
+        let backing = &mut self.backings[at];
+        backing.writeback -= pages;
+        backing.throttle.written(pages, backing.writeback == 0, now);
+        self.completions.add(&mut backing.completed, pages, now);
     }
 
     /// Does this page still wait for its read?
@@ -384,7 +473,7 @@ impl PageCache {
         self.pages.reclaim(self.pages.cached + pages - self.memory_pages);
         let room = self.memory_pages - self.pages.cached;
         if room == 0 {
-            self.flusher.write_everything();
+            self.backings.each(|_, backing| backing.flusher.write_everything());
         }
         room.min(pages)
     }

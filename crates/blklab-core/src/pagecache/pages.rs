@@ -4,7 +4,7 @@
 //! (16 MiB of a file). Chunks exist only where pages are cached; emptied ones are reused. So the
 //! bookkeeping takes at most a byte per page of the files, and at most a chunk per cached page.
 
-use super::{FileId, PAGE_BYTES, PageRange};
+use super::{BackingId, FileId, PAGE_BYTES, PageRange};
 
 const LINE_PAGES: u64 = 64;
 pub(super) const LINES: usize = 64;
@@ -78,6 +78,7 @@ pub(super) struct Chunk {
 
 struct File {
     size_bytes: u64,
+    backing: BackingId,
     chunks: Vec<u32>,
     /// A bit per chunk with dirty pages.
     dirty_chunks: Vec<u64>,
@@ -154,9 +155,10 @@ fn count_many(bits: u64) -> u64 {
 }
 
 impl Pages {
-    pub fn add_file(&mut self, size_bytes: u64) -> FileId {
+    pub fn add_file(&mut self, size_bytes: u64, backing: BackingId) -> FileId {
         let mut file = File {
             size_bytes: 0,
+            backing,
             chunks: Vec::new(),
             dirty_chunks: Vec::new(),
             writeback_chunks: Vec::new(),
@@ -176,6 +178,10 @@ impl Pages {
     #[inline]
     pub fn size_bytes(&self, file: FileId) -> u64 {
         self.files[file.index()].size_bytes
+    }
+
+    pub fn backing_of(&self, file: FileId) -> BackingId {
+        self.files[file.index()].backing
     }
 
     pub fn cached_of(&self, file: FileId) -> u64 {

@@ -29,22 +29,31 @@ pub struct ReadAhead {
     size: u64,
     async_size: u64,
     max: u64,
+    /// The disk's largest request.
+    io_pages: u64,
     random: bool,
     /// Where the previous read ended, in bytes; all ones before the first.
     pub(super) prev_pos: u64,
 }
 
 impl ReadAhead {
-    /// A file just opened, on a disk whose window is `max` pages.
-    pub(super) fn new(max: u64, advice: Advice) -> ReadAhead {
+    /// A file just opened, on a disk whose window is `max` pages and largest request `io_pages`.
+    pub(super) fn new(max: u64, io_pages: u64, advice: Advice) -> ReadAhead {
         ReadAhead {
             start: 0,
             size: 0,
             async_size: 0,
             max: if advice == Advice::Sequential { max * 2 } else { max },
+            io_pages,
             random: advice == Advice::Random,
             prev_pos: u64::MAX,
         }
+    }
+
+    /// `ractl_max_pages`: one read larger than the window may be read ahead up to the disk's
+    /// largest request.
+    fn max_window(&self, asked: u64) -> u64 {
+        if asked > self.max && self.io_pages > self.max { asked.min(self.io_pages) } else { self.max }
     }
 
     /// `get_next_ra_size`.
@@ -72,12 +81,6 @@ fn initial_size(asked: u64, max: u64) -> u64 {
 }
 
 impl PageCache {
-    /// `ractl_max_pages`: one read larger than the window may be read ahead up to the disk's
-    /// largest request.
-    fn max_window(&self, ra: &ReadAhead, asked: u64) -> u64 {
-        if asked > ra.max && self.io_pages > ra.max { asked.min(self.io_pages) } else { ra.max }
-    }
-
     /// `page_cache_sync_ra`: page `index` is missing; the read wants `asked` pages from there.
     pub(super) fn sync_readahead(
         &mut self,
@@ -88,10 +91,10 @@ impl PageCache {
         out: &mut Vec<PageRange>,
     ) {
         if ra.max == 0 || ra.random {
-            let pages = if ra.max == 0 { 1 } else { asked.min(self.io_pages.max(ra.max)) };
+            let pages = if ra.max == 0 { 1 } else { asked.min(ra.io_pages.max(ra.max)) };
             return self.start_read(file, index, pages, 0, out);
         }
-        let max = self.max_window(ra, asked);
+        let max = ra.max_window(asked);
         let since_previous = index.wrapping_sub(ra.prev_pos / PAGE_BYTES);
         if index == 0 || asked > max || since_previous <= 1 {
             // The file's start, a read larger than any window, or the next page in order.
@@ -129,7 +132,7 @@ impl PageCache {
             return;
         }
         line.marker &= !page_bit(index);
-        let max = self.max_window(ra, asked);
+        let max = ra.max_window(asked);
         if index == (ra.start + ra.size).wrapping_sub(ra.async_size) {
             ra.start += ra.size;
             ra.size = ra.size.max(ReadAhead::next_size(ra.size, max));

@@ -54,7 +54,8 @@ impl PageCache {
     /// once: pages dirtied meanwhile are written if they lie ahead (the kernel tags the pages that
     /// are dirty at the start and skips others).
     pub fn sync_next(&mut self, cursor: &mut SyncCursor, max_pages: u32, now: Nanos) -> SyncStep {
-        let max_pages = self.request_pages.unwrap_or(max_pages);
+        let at = self.backing_of(cursor.file);
+        let max_pages = self.backings[at].request_pages.unwrap_or(max_pages);
         if !cursor.waiting {
             while let Some(page) =
                 self.pages.next_tagged(cursor.file, cursor.next, Tag::Dirty).filter(|&page| page < cursor.end)
@@ -68,10 +69,11 @@ impl PageCache {
                     return SyncStep::Wait(page);
                 }
                 let range = self
-                    .next_range(cursor.file, page, cursor.end, max_pages)
+                    .next_range(at, cursor.file, page, cursor.end, max_pages)
                     .expect("this page is dirty and not under write-back");
-                self.throttle.writing(self.pages.writeback == 0, now);
-                self.pages.start_writeback(range);
+                let backing = &mut self.backings[at];
+                backing.throttle.writing(backing.writeback == 0, now);
+                self.start_writeback(at, range);
                 cursor.next = range.end();
                 return SyncStep::Write(range);
             }

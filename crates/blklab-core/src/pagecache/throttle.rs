@@ -6,14 +6,14 @@
 //! the set point half-way between ceiling and limit, and 0 at the limit. A writer that has dirtied
 //! a number of pages sleeps until its rate allows them; at the limit it is blocked.
 //!
-//! After Linux 7.3's `mm/page-writeback.c`, with its integers and its ticks. Left out: the shares
-//! of several disks (one disk has the whole limit, also before its first write), cgroups, strict
-//! limits, real-time tasks' extra quarter, pages dirtied by exited tasks. The kernel checks per CPU
-//! that many young tasks together do not overrun the limit; here one check for all CPUs acts after
-//! 1/32 of the limit, as the kernel's checks do in sum. The limit is as soft as the kernel's: dirty
-//! pages may exceed it by the pages that all writers together dirty between two checks.
+//! After Linux 7.3's `mm/page-writeback.c`, with its integers and its ticks. The dirty pages of all
+//! disks count towards the limits; each disk has its own bandwidth and rate, which also depend on
+//! its share of the limit ([`shares`](super::shares)). Left out: cgroups, strict limits, real-time
+//! tasks' extra quarter, pages dirtied by exited tasks. The kernel checks per CPU that many young
+//! tasks together do not overrun the limit; here one check for all CPUs acts after 1/32 of the limit,
+//! as the kernel's checks do in sum. The limit is as soft as the kernel's: dirty pages may exceed it by
+//! the pages that all writers together dirty between two checks.
 
-use super::Counts;
 use crate::ticks::Ticks;
 use crate::units::Nanos;
 
@@ -45,6 +45,19 @@ impl Default for Dirtier {
     }
 }
 
+/// The dirty pages when a writer checks the limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dirty {
+    /// Dirty or under writeback, of all devices.
+    pub all: u64,
+    /// Of these, not under writeback.
+    pub waiting: u64,
+    /// Dirty or under writeback, of the writer's device.
+    pub here: u64,
+    /// The device's share of the limit.
+    pub share: u64,
+}
+
 /// The result of a check of the limits: what the writer must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
@@ -52,14 +65,15 @@ pub(super) struct Verdict {
     pub pause: Option<Nanos>,
 }
 
-/// The limits, the measured bandwidth and the resulting rate. Rates are in pages/s.
+/// The limits of all devices together; for one of them the measured bandwidth and the resulting
+/// rate. Rates are in pages/s.
 #[derive(Debug)]
 pub(super) struct Throttle {
     ticks: Ticks,
     background: u64,
     limit: u64,
-    /// Pages dirtied by all writers until one must check (`ratelimit_pages`).
-    check_pages: u64,
+    /// Pages that may be missing in the counts of a device (`wb_stat_error`).
+    count_error: u64,
     write_bandwidth: u64,
     average_bandwidth: u64,
     rate: u64,
@@ -71,17 +85,16 @@ pub(super) struct Throttle {
     measured_written: u64,
     dirtied: u64,
     written: u64,
-    /// Pages dirtied by all writers since the last check of the limits.
-    unchecked: u64,
 }
 
 impl Throttle {
-    pub fn new(background: u64, limit: u64, ticks: Ticks) -> Throttle {
+    pub fn new(background: u64, limit: u64, ticks: Ticks, cpus: u16) -> Throttle {
+        let cpus = u64::from(cpus);
         Throttle {
             ticks,
             background,
             limit,
-            check_pages: (limit / 32).max(16),
+            count_error: cpus * 8 * u64::from(1 + cpus.ilog2()),
             write_bandwidth: INITIAL_BANDWIDTH,
             average_bandwidth: INITIAL_BANDWIDTH,
             rate: INITIAL_BANDWIDTH,
@@ -92,7 +105,6 @@ impl Throttle {
             measured_written: 0,
             dirtied: 0,
             written: 0,
-            unchecked: 0,
         }
     }
 
@@ -101,9 +113,9 @@ impl Throttle {
         self.ticks.hz() / 5
     }
 
-    /// Dirty pages exceed the background threshold (`wb_over_bg_thresh`).
-    pub fn over_background(&self, dirty: u64) -> bool {
-        dirty > self.background
+    /// Pages of the device that are dirty or under writeback.
+    pub fn dirty(&self) -> u64 {
+        self.dirtied - self.written
     }
 
     /// Pages that the flusher writes of one file at a time (`writeback_chunk_size`): what the disk
@@ -125,15 +137,13 @@ impl Throttle {
         if dirtier.blocked.is_some() {
             return 0;
         }
-        let own = self.poll_pages(dirtier).saturating_sub(dirtier.pages);
-        own.min(self.check_pages.saturating_sub(self.unchecked))
+        self.poll_pages(dirtier).saturating_sub(dirtier.pages)
     }
 
     /// It has dirtied clean pages.
     #[inline]
     pub fn dirtied(&mut self, dirtier: &mut Dirtier, pages: u64) {
         dirtier.pages += pages;
-        self.unchecked += pages;
         self.dirtied += pages;
     }
 
@@ -164,26 +174,23 @@ impl Throttle {
 
     /// `balance_dirty_pages`, up to its sleep. When called again after the pause, it decides itself
     /// whether the pause was long enough.
-    pub fn balance(&mut self, now: Nanos, counts: Counts, dirtier: &mut Dirtier) -> Verdict {
+    pub fn balance(&mut self, now: Nanos, dirty: Dirty, dirtier: &mut Dirtier) -> Verdict {
         let (clock, hz) = (now, self.ticks.hz());
         let mut now = self.ticks.at(clock);
-        self.unchecked = 0;
         let pages = dirtier.blocked.take().unwrap_or(dirtier.pages);
-        let dirty = counts.dirty + counts.writeback;
-        let free_run = self.free_run();
-        if dirty <= free_run {
+        if dirty.all <= self.free_run() {
             dirtier.paused_when = Some(now);
             dirtier.pages = 0;
-            dirtier.poll_pages = 1 << (self.limit.saturating_sub(dirty).max(1).ilog2() / 2);
-            return Verdict { wake_flusher: counts.dirty > self.background, pause: None };
+            dirtier.poll_pages = 1 << (self.limit.saturating_sub(dirty.all).max(1).ilog2() / 2);
+            return Verdict { wake_flusher: dirty.waiting > self.background, pause: None };
         }
-        self.exceeded = dirty > self.limit;
+        self.exceeded = dirty.all > self.limit && dirty.here > dirty.share;
         let pos_ratio = self.pos_ratio(dirty);
         if now > self.measured + self.fifth() {
-            self.measure(now, Some((dirty, pos_ratio)));
+            self.measure(now, Some((dirty.all, pos_ratio)));
         }
         let rate = (self.rate * pos_ratio) >> RATIO_SHIFT;
-        let max_pause = self.max_pause(dirty);
+        let max_pause = self.max_pause(dirty.here);
         let (min_pause, poll_pages) = self.min_pause(max_pause, rate);
         let period = (hz * pages).checked_div(rate);
         let mut pause = max_pause;
@@ -212,7 +219,12 @@ impl Throttle {
         dirtier.paused_when = Some(now + pause);
         dirtier.pages = 0;
         dirtier.poll_pages = poll_pages;
-        dirtier.blocked = (rate == 0).then_some(pages);
+        if rate == 0 && dirty.here <= self.count_error {
+            // Others are at the limit, and this device has hardly any dirty pages: one more.
+            dirtier.poll_pages = poll_pages.max(1);
+        } else {
+            dirtier.blocked = (rate == 0).then_some(pages);
+        }
         Verdict { wake_flusher: true, pause: Some(self.ticks.timer(clock, pause) - clock) }
     }
 
@@ -227,29 +239,30 @@ impl Throttle {
     }
 
     /// The factor of the rate that brings the dirty pages to the set point, in 1/1024
-    /// (`wb_position_ratio`, with one disk that has the whole limit).
-    fn pos_ratio(&self, dirty: u64) -> u64 {
-        if dirty >= self.limit {
+    /// (`wb_position_ratio`).
+    fn pos_ratio(&self, dirty: Dirty) -> u64 {
+        if dirty.all >= self.limit {
             return 0;
         }
         let (limit, set_point) = (self.limit as i64, self.set_point() as i64);
-        let x = ((set_point - dirty as i64) << RATIO_SHIFT) / ((limit - set_point) | 1);
+        let x = ((set_point - dirty.all as i64) << RATIO_SHIFT) / ((limit - set_point) | 1);
         let cube = (((x * x) >> RATIO_SHIFT) * x) >> RATIO_SHIFT;
         let mut ratio = (cube + (1 << RATIO_SHIFT)).clamp(0, 2 << RATIO_SHIFT) as u64;
-        // The disk's own control line: down to a quarter over eight seconds' bandwidth.
-        let share = (self.limit << 16) / (self.limit | 1);
-        let disk_set_point = (self.set_point() * share) >> 16;
-        let span = (8 * self.average_bandwidth * share) >> 16;
+        // The disk's own control line: down to a quarter over eight seconds' bandwidth, or, beside
+        // other disks, over its share.
+        let part = (dirty.share << 16) / (self.limit | 1);
+        let disk_set_point = (self.set_point() * part) >> 16;
+        let span = ((self.limit - dirty.share + 8 * self.average_bandwidth) * part) >> 16;
         let intercept = disk_set_point + span;
-        if dirty < intercept - span / 4 {
-            ratio = ratio * (intercept - dirty) / ((intercept - disk_set_point) | 1);
+        if dirty.here < intercept - span / 4 {
+            ratio = ratio * (intercept - dirty.here) / ((intercept - disk_set_point) | 1);
         } else {
             ratio /= 4;
         }
         // A reserve that keeps the disk busy.
-        let reserve = self.limit / 2;
-        if dirty < reserve {
-            ratio = if dirty > reserve / 8 { ratio * reserve / dirty } else { ratio * 8 };
+        let reserve = dirty.share / 2;
+        if dirty.here < reserve {
+            ratio = if dirty.here > reserve / 8 { ratio * reserve / dirty.here } else { ratio * 8 };
         }
         ratio
     }
@@ -346,46 +359,45 @@ mod tests {
 
     const TICKS: Ticks = Ticks::per_second(1000);
 
-    fn dirty(pages: u64) -> Counts {
-        Counts { dirty: pages, ..Counts::default() }
+    /// All on one device.
+    fn dirty(pages: u64) -> Dirty {
+        Dirty { all: pages, waiting: pages, here: pages, share: 20_000 }
     }
 
     #[test]
     fn the_ratio_is_one_at_the_set_point_and_nothing_at_the_limit() {
         // Ceiling 15,000, set point 17,500. The disk's own line is 1 at its set point, too;
         // at the ceiling it adds (2500 + 8 * 25,600) / (8 * 25,600) to the factor of 2.
-        let throttle = Throttle::new(10_000, 20_000, TICKS);
-        assert!(throttle.pos_ratio(17_500).abs_diff(1024) <= 1);
-        assert!(throttle.pos_ratio(15_000).abs_diff(2 * 1024 * 2073 / 2048) <= 8);
-        assert!(throttle.pos_ratio(18_750).abs_diff((1024 - 128) * 2035 / 2048) <= 8);
-        assert_eq!(throttle.pos_ratio(20_000), 0);
-        assert!((15_000..20_000).all(|dirty| throttle.pos_ratio(dirty + 1) <= throttle.pos_ratio(dirty)));
-    }
-
-    #[test]
-    fn background_writeback_leaves_as_many_pages_dirty_as_its_threshold_says() {
-        let throttle = Throttle::new(1000, 2000, TICKS);
-        assert!(!throttle.over_background(1000) && throttle.over_background(1001));
+        let throttle = Throttle::new(10_000, 20_000, TICKS, 4);
+        assert!(throttle.pos_ratio(dirty(17_500)).abs_diff(1024) <= 1);
+        assert!(throttle.pos_ratio(dirty(15_000)).abs_diff(2 * 1024 * 2073 / 2048) <= 8);
+        assert!(throttle.pos_ratio(dirty(18_750)).abs_diff((1024 - 128) * 2035 / 2048) <= 8);
+        assert_eq!(throttle.pos_ratio(dirty(20_000)), 0);
+        assert!(
+            (15_000..20_000)
+                .all(|pages| throttle.pos_ratio(dirty(pages + 1)) <= throttle.pos_ratio(dirty(pages)))
+        );
     }
 
     #[test]
     fn a_writer_blocked_at_the_limit_still_pauses_for_its_pages_when_it_falls() {
-        let mut throttle = Throttle::new(1000, 2000, TICKS);
+        let mut throttle = Throttle::new(1000, 2000, TICKS, 4);
+        let full = |pages| Dirty { share: 2000, ..dirty(pages) };
         let mut dirtier = Dirtier::default();
         throttle.dirtied(&mut dirtier, 500);
-        let blocked = throttle.balance(Nanos::ZERO, dirty(2100), &mut dirtier);
+        let blocked = throttle.balance(Nanos::ZERO, full(2100), &mut dirtier);
         let pause = blocked.pause.expect("above the limit every writer pauses");
         assert_eq!(throttle.room(&dirtier), 0);
         // Below it: 500 pages at 25,600/s times a ratio of about 1/8 are about 155 ms, cut to the
         // maximum for so few dirty pages: 1990 / (1 + 25,600 / 128) + 1.
-        let paused = throttle.balance(pause, dirty(1990), &mut dirtier).pause;
+        let paused = throttle.balance(pause, full(1990), &mut dirtier).pause;
         assert_eq!(paused, Some(Nanos::from_millis(11)), "and a tick, since timers are never early");
         assert!(throttle.room(&dirtier) > 0);
     }
 
     #[test]
     fn the_bandwidth_follows_the_disk_within_some_seconds() {
-        let mut throttle = Throttle::new(10_000, 20_000, TICKS);
+        let mut throttle = Throttle::new(10_000, 20_000, TICKS, 4);
         for tick in 1..=3000 {
             // 100 pages every 10 ms.
             throttle.written(100, false, Nanos::from_millis(tick * 10));

@@ -1,8 +1,9 @@
-//! The flusher: writeback of dirty pages without a sync.
+//! The flusher of a backing device: writeback of dirty pages without a sync.
 //!
 //! After Linux 7.3's `fs/fs-writeback.c` and `writeback_iter`. Files with dirty pages are in a
 //! queue, in the order in which they became dirty. The flusher runs *in the background* over all
-//! files, while more pages than the background threshold are dirty; *periodically* over files that
+//! files, while more pages than the background threshold are dirty, or more than the device's share of
+//! it; *periodically* over files that
 //! have been dirty for longer than `dirty_expire_centisecs`; and over everything when memory is
 //! short. It gives every file a slice (`writeback_chunk_size`), continues in a file where it
 //! stopped, and checks its reason to run after each batch of files or after 100 ms. A file counts
@@ -11,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use super::{FileId, PageCache, PageRange};
+use super::{BackingId, FileId, PageCache, PageRange};
 use crate::units::Nanos;
 
 /// How long the flusher runs before it checks the thresholds again.
@@ -65,6 +66,7 @@ struct Visit {
 pub(super) struct Flusher {
     expire: Nanos,
     interval: Nanos,
+    /// By file; those of other devices are never queued.
     inodes: Vec<Inode>,
     /// Dirty files, oldest first (`b_dirty`).
     dirty: VecDeque<FileId>,
@@ -163,118 +165,132 @@ impl Flusher {
 }
 
 impl PageCache {
-    /// When the flusher must run: then call [`next_writeback`](Self::next_writeback) until it
+    /// When the device's flusher must run: then call [`next_writeback`](Self::next_writeback) until it
     /// returns `None` (later if the disk's queue is full). Any read or write may make this time
     /// earlier; a time in the past means now.
     #[inline]
-    pub fn flusher_due(&self) -> Nanos {
-        self.flusher.due
+    pub fn flusher_due(&self, backing: BackingId) -> Nanos {
+        self.backings[backing.index()].flusher.due
     }
 
     /// The next range, of at most `max_pages` pages, that the flusher writes. It is now under
     /// writeback: the caller submits it and reports [`write_done`](Self::write_done). `None`: the
     /// flusher sleeps until [`flusher_due`](Self::flusher_due).
-    pub fn next_writeback(&mut self, now: Nanos, max_pages: u32) -> Option<PageRange> {
+    pub fn next_writeback(&mut self, backing: BackingId, now: Nanos, max_pages: u32) -> Option<PageRange> {
+        let at = backing.index();
         loop {
-            if let Some(visit) = self.flusher.visit {
-                match self.visit_next(visit, max_pages) {
+            if let Some(visit) = self.backings[at].flusher.visit {
+                match self.visit_next(at, visit, max_pages) {
                     Some(range) => return Some(range),
-                    None => self.end_visit(now),
+                    None => self.end_visit(at, now),
                 }
             }
-            if let Some(work) = self.flusher.work {
-                self.next_file(work, now);
-            } else if !self.next_work(now) {
-                let sleeps = self.flusher.has_dirty_files() && self.flusher.interval > Nanos::ZERO;
-                self.flusher.due =
-                    if sleeps { now.saturating_add(self.flusher.interval) } else { Nanos::NEVER };
+            if let Some(work) = self.backings[at].flusher.work {
+                self.next_file(at, work, now);
+            } else if !self.next_work(at, now) {
+                let flusher = &mut self.backings[at].flusher;
+                let sleeps = flusher.has_dirty_files() && flusher.interval > Nanos::ZERO;
+                flusher.due = if sleeps { now.saturating_add(flusher.interval) } else { Nanos::NEVER };
                 return None;
             }
         }
     }
 
+    /// The same, but `None` at the end of the current slice of a file too.
+    pub fn next_of_slice(&mut self, backing: BackingId, max_pages: u32) -> Option<PageRange> {
+        let at = backing.index();
+        let visit = self.backings[at].flusher.visit?;
+        self.visit_next(at, visit, max_pages)
+    }
+
     /// The next range of the current file; `None` at the end of the slice or of the file.
-    fn visit_next(&mut self, visit: Visit, max_pages: u32) -> Option<PageRange> {
-        let max_pages = self.request_pages.unwrap_or(max_pages);
+    fn visit_next(&mut self, at: usize, visit: Visit, max_pages: u32) -> Option<PageRange> {
+        let max_pages = self.backings[at].request_pages.unwrap_or(max_pages);
         let most = visit.left.min(u64::from(max_pages)) as u32;
-        let found = if most == 0 { None } else { self.next_range(visit.file, visit.page, u64::MAX, most) };
-        let inode = &mut self.flusher.inodes[visit.file.index()];
+        let found =
+            if most == 0 { None } else { self.next_range(at, visit.file, visit.page, u64::MAX, most) };
+        let flusher = &mut self.backings[at].flusher;
+        let inode = &mut flusher.inodes[visit.file.index()];
         let Some(range) = found else {
             // After the end of the file the next visit starts at its beginning, otherwise where
             // this one ended.
             inode.next_page = if visit.left == 0 { visit.page } else { 0 };
             return None;
         };
-        self.pages.start_writeback(range);
         let left = visit.left - u64::from(range.pages);
-        self.flusher.visit = Some(Visit { page: range.end(), left, ..visit });
-        if let Some(work) = &mut self.flusher.work {
+        flusher.visit = Some(Visit { page: range.end(), left, ..visit });
+        if let Some(work) = &mut flusher.work {
             work.pages = work.pages.saturating_sub(u64::from(range.pages));
             work.progress = true;
         }
+        self.start_writeback(at, range);
         Some(range)
     }
 
     /// `requeue_inode`, and whether the batch continues.
-    fn end_visit(&mut self, now: Nanos) {
-        let (Some(visit), Some(mut work)) = (self.flusher.visit.take(), self.flusher.work) else {
+    fn end_visit(&mut self, at: usize, now: Nanos) {
+        let backing = &mut self.backings[at];
+        let flusher = &mut backing.flusher;
+        let (Some(visit), Some(mut work)) = (flusher.visit.take(), flusher.work) else {
             unreachable!("a visit is part of a work");
         };
-        self.throttle.writing(self.pages.writeback == 0, now);
+        backing.throttle.writing(backing.writeback == 0, now);
         let file = visit.file;
         let too_young =
-            work.dirtied_before.is_none_or(|before| self.flusher.inodes[file.index()].dirtied_when > before);
+            work.dirtied_before.is_none_or(|before| flusher.inodes[file.index()].dirtied_when > before);
         if self.pages.dirty_of(file) == 0 {
-            self.flusher.inodes[file.index()].queued = false;
+            flusher.inodes[file.index()].queued = false;
             work.progress = true;
         } else if visit.left == 0 && !too_young {
-            self.flusher.more_io.push_back(file);
+            flusher.more_io.push_back(file);
         } else {
-            self.flusher.redirty_tail(file, now);
+            flusher.redirty_tail(file, now);
         }
-        self.flusher.work = Some(work);
+        flusher.work = Some(work);
     }
 
     /// Starts the next file of the current work, or ends the work (`wb_writeback`).
-    fn next_file(&mut self, mut work: Work, now: Nanos) {
-        let batch_over = self.flusher.io.is_empty()
+    fn next_file(&mut self, at: usize, mut work: Work, now: Nanos) {
+        let batch_over = self.backings[at].flusher.io.is_empty()
             || work.pages == 0
             || (work.progress && now.saturating_sub(work.batch_started) > BATCH);
         if batch_over {
             let satisfied = work.pages == 0
-                || (work.reason == Reason::Background && !self.throttle.over_background(self.pages.dirty))
+                || (work.reason == Reason::Background && !self.over_background(at, now))
                 || (work.queued && !work.progress);
+            let flusher = &mut self.backings[at].flusher;
             if satisfied {
-                self.flusher.work = None;
+                flusher.work = None;
                 return;
             }
-            if self.flusher.io.is_empty() {
+            if flusher.io.is_empty() {
                 match work.reason {
-                    Reason::Periodic => {
-                        work.dirtied_before = now.0.checked_sub(self.flusher.expire.0).map(Nanos)
-                    }
+                    Reason::Periodic => work.dirtied_before = now.0.checked_sub(flusher.expire.0).map(Nanos),
                     Reason::Background => work.dirtied_before = Some(now),
                     Reason::Everything => {}
                 }
-                self.flusher.queue_io(work.dirtied_before);
+                flusher.queue_io(work.dirtied_before);
                 work.queued = true;
             }
             work.progress = false;
             work.batch_started = now;
         }
-        if let Some(file) = self.flusher.io.pop_front() {
-            self.throttle.writing(self.pages.writeback == 0, now);
-            let left = self.throttle.chunk_pages(work.pages);
-            let page = self.flusher.inodes[file.index()].next_page;
-            self.flusher.visit = Some(Visit { file, page, left });
+        let backing = &mut self.backings[at];
+        let flusher = &mut backing.flusher;
+        if let Some(file) = flusher.io.pop_front() {
+            backing.throttle.writing(backing.writeback == 0, now);
+            let left = backing.throttle.chunk_pages(work.pages);
+            let page = flusher.inodes[file.index()].next_page;
+            flusher.visit = Some(Visit { file, page, left });
         }
-        self.flusher.work = Some(work);
+        flusher.work = Some(work);
     }
 
     /// The next reason to write (`wb_do_writeback`); false if there is none.
-    fn next_work(&mut self, now: Nanos) -> bool {
-        while let Some(reason) = self.flusher.next_reason {
-            let flusher = &mut self.flusher;
+    fn next_work(&mut self, at: usize, now: Nanos) -> bool {
+        while let Some(reason) = self.backings[at].flusher.next_reason {
+            let over_background = reason == Reason::Background && self.over_background(at, now);
+            let flusher = &mut self.backings[at].flusher;
             let (next, pages) = match reason {
                 Reason::Everything => {
                     let wanted = std::mem::take(&mut flusher.everything);
@@ -288,10 +304,7 @@ impl PageCache {
                     }
                     (Some(Reason::Background), if wanted { self.pages.dirty } else { 0 })
                 }
-                Reason::Background => {
-                    let wanted = self.throttle.over_background(self.pages.dirty);
-                    (None, if wanted { u64::MAX } else { 0 })
-                }
+                Reason::Background => (None, if over_background { u64::MAX } else { 0 }),
             };
             flusher.next_reason = next;
             if pages > 0 {
@@ -310,8 +323,20 @@ impl PageCache {
                 return true;
             }
         }
-        self.flusher.next_reason = Some(Reason::Everything);
+        let flusher = &mut self.backings[at].flusher;
+        flusher.next_reason = Some(Reason::Everything);
         // Memory may have become short since this run began.
-        self.flusher.everything && self.pages.dirty > 0
+        flusher.everything && self.pages.dirty > 0
+    }
+
+    /// More is dirty than the background threshold, or than the device's share of it
+    /// (`wb_over_bg_thresh`).
+    fn over_background(&mut self, at: usize, now: Nanos) -> bool {
+        let dirty = self.pages.dirty;
+        let backing = &mut self.backings[at];
+        dirty > self.background || {
+            let share = self.completions.share(&mut backing.completed, self.background, dirty, now);
+            backing.throttle.dirty() - backing.writeback > share
+        }
     }
 }

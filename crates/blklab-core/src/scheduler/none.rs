@@ -4,8 +4,9 @@
 //! an elevator a request is created only when it gets one of the disk's own tags, so it goes
 //! straight to the driver; a process that finds no tag sleeps until one is free. The order of those
 //! sleepers, and the merges that matter (in the submitter's plug), belong to the block layer. What
-//! remains is a queue for requests that the driver could not take at once. A bio may still merge
-//! into one of the latest eight that wait there (`blk_bio_list_merge`).
+//! remains is the software queue, for requests that the driver could not take at once. A bio may
+//! still merge into one of the latest eight that wait there (`blk_bio_list_merge`). Requests that the
+//! driver has refused are in a list of the block layer ([`crate::block`]).
 //!
 //! Left out: the kernel keeps these per CPU and empties them in turn; here one FIFO per hardware
 //! queue keeps the order of arrival among its CPUs. This matters only where several CPUs share a

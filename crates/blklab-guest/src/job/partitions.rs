@@ -47,7 +47,7 @@ fn name(device: &str, number: u32) -> String {
 }
 
 fn add(device: &str, number: u32, file: &PlacedFile) -> Result<(), String> {
-    let (start, sectors) = (file.start.0, file.size.sectors());
+    let (start, sectors) = (file.start().0, file.size.sectors());
     let words = [number.to_string(), start.to_string(), sectors.to_string()];
     let output = Command::new("addpart")
         .arg(device)

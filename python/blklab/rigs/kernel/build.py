@@ -166,7 +166,7 @@ def _build_alone(order: _Order, place: Path, lock: int, jobs: int, steps: Steps)
     changed = tree.follow(order.source, files, patched)
     make = Make(place / "tree", objects, log, jobs, lock)
     try:
-        _configure(make, order.fragment, changed, steps)
+        finished = _configure(make, order.fragment, changed, steps)
         compiled = _compile(make, steps, unfinished)
     except KernelError:
         # make has ended by itself, and removed incomplete files.
@@ -184,14 +184,18 @@ def _build_alone(order: _Order, place: Path, lock: int, jobs: int, steps: Steps)
         built_at=cache.now_text(),
         build_s=round(time.monotonic() - start_s, 1),
         compiled=compiled,
+        hz=int(finished.get("HZ", Kernel.hz)),
+        has_transports=finished.get("BLKLAB_DISK") == "y",
     )
     cache.keep(kernel, {"linux": objects / "linux", "config": objects / ".config"})
     unfinished.unlink()
     return kernel
 
 
-def _configure(make: Make, fragment: config.Fragment, changed: Sequence[str], steps: Steps) -> None:
-    """Write the kernel's configuration, if it may have changed, and check it."""
+def _configure(
+    make: Make, fragment: config.Fragment, changed: Sequence[str], steps: Steps
+) -> Mapping[str, str]:
+    """Write the kernel's configuration, if it may have changed, check it and return it."""
     text = fragment.text()
     wish, result = make.objects / ".wish", make.objects / ".config"
     asked = wish.read_text(encoding="utf-8") if wish.is_file() else ""
@@ -202,8 +206,10 @@ def _configure(make: Make, fragment: config.Fragment, changed: Sequence[str], st
         settings.write_text(text, encoding="utf-8")
         make.run(["allnoconfig"], {"KCONFIG_ALLCONFIG": str(settings)})
         settings.rename(wish)
-    for option in fragment.check(result):
+    finished = config.parse(result.read_text(encoding="utf-8"))
+    for option in fragment.check(finished):
         steps.note(f"this kernel has no {option}")
+    return finished
 
 
 def _compile(make: Make, steps: Steps, unfinished: Path) -> int:

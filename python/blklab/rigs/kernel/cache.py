@@ -36,6 +36,7 @@ OWN_PATCHES = {
     "seed.patch": "a guest has other random numbers at each boot",
     "own-cpu.patch": "a guest is slower, on one CPU",
     "disk.patch": "a guest's disk can only be ublk, neither SATA, SAS nor NVMe",
+    "ticks.patch": "a guest has 100 ticks per second, not 1000",
 }
 """Our own patches in order, each with the consequence for a kernel that it does not fit. They touch
 no scheduler."""
@@ -72,6 +73,10 @@ class Kernel:
     """The number of files compiled for it; earlier builds made the others."""
     added: tuple[str, ...] = ()
     """Names of the user's files in ``block/``."""
+    hz: int = 100
+    """Ticks per second."""
+    has_transports: bool = False
+    """A guest's disk has the transport of the modelled one; elsewhere it is ublk."""
     names: tuple[str, ...] = ()
 
     @property
@@ -97,11 +102,6 @@ class Kernel:
     def label(self) -> str:
         """Its name, or its key if it has none."""
         return self.names[0] if self.names else self.key
-
-    @property
-    def has_transports(self) -> bool:
-        """A guest's disk has the transport of the modelled one; elsewhere it is ublk."""
-        return "disk.patch" in self.patches and "BLKLAB_DISK=y" in self.config
 
     @property
     def changes(self) -> tuple[str, ...]:

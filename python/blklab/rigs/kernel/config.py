@@ -31,12 +31,12 @@ class Fragment:
         rows = {**self.needed, **self.wanted, **self.older, **self.own}
         return "".join(f"CONFIG_{name}={value}\n" for name, value in rows.items())
 
-    def check(self, config: Path) -> list[str]:
+    def check(self, found: Mapping[str, str]) -> list[str]:
         """Wanted options that this kernel does not have, by name.
 
-        KernelError if a needed one is not set as it should be in the finished `config`.
+        KernelError if a needed one is not set as it should be in the finished configuration
+        `found`, in the form of `parse`.
         """
-        found = parse(config.read_text(encoding="utf-8"))
         for table, why in ((self.own, "--config"), (self.needed, "blklab")):
             for name, value in table.items():
                 if value != found.get(name, "n"):

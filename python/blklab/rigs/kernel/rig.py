@@ -3,7 +3,7 @@
 Each run is a guest: the first process of a user-mode Linux serves the disk model, sets the
 scheduler, runs the job and leaves its result in the run's directory. Work on the guest's CPU takes
 no time, and the page cache is the kernel's, so only memory and the dirty limits of the modelled
-host can be chosen; the rest is `blklab.domain.specs.GUEST`, and every result notes this. The kernel
+host can be chosen; the rest is `blklab.domain.specs.guest`, and every result notes this. The kernel
 accepts or refuses schedulers and tunables that the simulator does not have. ``kyber@mine`` runs on
 the kernel `mine`, whatever the rig's own kernel is.
 """
@@ -19,12 +19,11 @@ from typing import Any
 
 from blklab import _core
 from blklab.base import binaries
-from blklab.domain import core, scheduler
+from blklab.domain import core, scheduler, specs
 from blklab.domain.conditions import KernelData, KernelRigData
 from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.scheduler import Scheduler
-from blklab.domain.specs import GUEST
 from blklab.errors import InputError, RunError, nearest
 from blklab.rigs import check_workload
 from blklab.rigs.kernel import DRIVERS, cache, outcome, wall
@@ -37,6 +36,7 @@ from blklab.rigs.modelled import ModelledDisks
 _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 112
 _TIMEOUT_S = 1800.0
+_PAGE_BYTES = 4096
 _FIO_BYTES_MAX = 64 << 20
 # Writeback throttling is not part of any scheduler, and the other rigs have none.
 _QUEUE = {"wbt_lat_usec": 0}
@@ -48,12 +48,6 @@ _CLOCKS: Mapping[TimeTravel, str] = {
     "on": "virtual, CPU work takes this machine's time",
     "off": "this machine's",
 }
-
-_HOST = "host: 1 CPU, 100 ticks per second, no budget, no file system (--host guest)"
-_HOST_OF_TRANSPORTS = (
-    "host: 1 CPU, 100 ticks per second, a budget for SATA and SAS, no file system (--host "
-    "guest-scsi; for NVMe guest)"
-)
 
 
 class KernelRig(ModelledDisks):
@@ -88,12 +82,13 @@ class KernelRig(ModelledDisks):
     def describe(self) -> KernelRigData:
         """See :class:`blklab.rigs.Rig`."""
         kernel = _told(self._kernel)
-        disk, host = "ublk", _HOST
-        if self._kernel.has_transports:
-            disk, host = "of its transport", _HOST_OF_TRANSPORTS
+        disk = "of its transport" if self._kernel.has_transports else "ublk, without a budget"
         text = f"{kernel['text']}, driver {self._driver}, disk {disk}, clock {_TIME_TRAVEL}"
+        hz, has_transports = self._kernel.hz, self._kernel.has_transports
+        host = f"1 CPU, {hz} ticks per second, no file system"
+        same = f"--host {specs.guest_name(hz, has_transports)}"
         return {
-            "text": f"{text}: {_CLOCKS[_TIME_TRAVEL]}; {host}",
+            "text": f"{text}: {_CLOCKS[_TIME_TRAVEL]}; host: {host} ({same})",
             "kernel": kernel,
             "driver": self._driver,
             "time_travel": _TIME_TRAVEL,
@@ -103,11 +98,11 @@ class KernelRig(ModelledDisks):
         """See :class:`blklab.rigs.Rig`."""
         values = core.check_host(changed)
         counts = host_that_counts()
-        free = {*counts, "budget"} if self._kernel.has_transports else counts
+        own = specs.guest(self._kernel.hz, self._kernel.has_transports)
         for name, value in changed.items():
-            if name not in free and value != GUEST[name]:
+            if name not in counts and value != own[name]:
                 raise InputError(
-                    f"--host: {name} is {GUEST[name]} in a guest; with --rig kernel you can set "
+                    f"--host: {name} is {own[name]} in a guest; with --rig kernel you can set "
                     f"{', '.join(sorted(counts))}"
                 )
         return {name: value for name, value in values.items() if name in counts}
@@ -279,13 +274,18 @@ def _flat(job: _core.Job) -> str:
 
 def _sysctls(host: Mapping[str, int]) -> dict[str, int]:
     """The page cache's settings. Limits are sizes, because a ratio would depend on the guest's free
-    memory."""
-    memory = host["memory_kb"] * 1024
+    memory: of the modelled memory they are as many pages as the kernel and the simulator calculate
+    (`domain_dirty_limits`)."""
+    pages = host["memory_kb"] * 1024 // _PAGE_BYTES + 1
+
+    def of_ratio(ratio: int) -> int:
+        return ratio * _PAGE_BYTES // 100 * pages // _PAGE_BYTES * _PAGE_BYTES
+
     size = {
-        limit: host[f"{limit}_bytes"] or memory * host[f"{limit}_ratio"] // 100
+        limit: host[f"{limit}_bytes"] or of_ratio(host[f"{limit}_ratio"])
         for limit in ("dirty_background", "dirty")
     }
-    return {f"vm.{limit}_bytes": max(size[limit], 2 * 4096) for limit in size} | {
+    return {f"vm.{limit}_bytes": max(size[limit], 2 * _PAGE_BYTES) for limit in size} | {
         f"vm.{name}": host[name] for name in ("dirty_expire_centisecs", "dirty_writeback_centisecs")
     }
 

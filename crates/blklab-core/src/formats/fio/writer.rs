@@ -185,7 +185,7 @@ mod tests {
         let layout = Layout::in_a_row(&plan.files, DeviceId(0), Sector(1 << 21));
         let place = |file: &PlacedFile| FioPath {
             path: "/dev/sdx".to_owned(),
-            piece_from: Some(from + file.start.to_bytes().0),
+            piece_from: Some(from + file.start().to_bytes().0),
         };
         let places: Vec<_> = layout.files().iter().map(place).collect();
         job_file(&plan, &places, None, 7)

@@ -11,7 +11,13 @@ use crate::units::Bytes;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
+/// The defaults.
+fn config() -> MemoryConfig {
+    MemoryConfig::new(&MemoryConfig::settings())
+}
+
 /// The defaults, for a disk with that `max_sectors_kb`.
-fn config(max_sectors_kb: u64) -> MemoryConfig {
-    MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(max_sectors_kb))
+fn disk(max_sectors_kb: u64) -> BackingConfig {
+    let [read_ahead, max_io] = [128, max_sectors_kb].map(Bytes::from_kib);
+    BackingConfig { read_ahead, max_io, request_pages: None }
 }

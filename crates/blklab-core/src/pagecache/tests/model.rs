@@ -103,16 +103,16 @@ struct Bench {
 
 impl Bench {
     fn new(dirty_ratio: u32) -> Bench {
-        let mut config = config(1280);
+        let mut config = config();
         config.memory = Bytes(MEMORY_PAGES * PAGE_BYTES);
         config.dirty_ratio = dirty_ratio;
         config.dirty_background_ratio = 20;
-        let mut cache = PageCache::new(&config);
+        let mut cache = PageCache::new(&config, &[disk(1280)]);
         for _ in 0..FILES {
-            cache.add_file(FILE_PAGES * PAGE_BYTES - 1000);
+            cache.add_file(FILE_PAGES * PAGE_BYTES - 1000, BackingId(0));
         }
         let advices = [Advice::Normal, Advice::Sequential, Advice::Random];
-        let ras = (0..2).map(|_| advices.map(|advice| cache.open(advice)).to_vec()).collect();
+        let ras = (0..2).map(|_| advices.map(|advice| cache.open(FileId(0), advice)).to_vec()).collect();
         Bench {
             model: vec![HashMap::new(); FILES],
             ras,
@@ -182,7 +182,7 @@ impl Bench {
 
     fn flush(&mut self, max_pages: u32, ranges: usize) {
         for _ in 0..ranges {
-            let Some(range) = self.cache.next_writeback(self.now, max_pages) else { break };
+            let Some(range) = self.cache.next_writeback(BackingId(0), self.now, max_pages) else { break };
             assert!(range.pages <= max_pages);
             self.submit_write(range);
         }
@@ -193,9 +193,9 @@ impl Bench {
         match wait {
             Wait::Page(page) => self.complete_page(file, page, false),
             Wait::Pause(span) => self.now += span,
-            Wait::Memory => assert!(self.cache.flusher_due() <= self.now, "the flusher is awake"),
+            Wait::Memory => assert!(self.cache.flusher_due(BackingId(0)) <= self.now, "the flusher is awake"),
         }
-        if self.cache.flusher_due() <= self.now {
+        if self.cache.flusher_due(BackingId(0)) <= self.now {
             self.flush(64, 4);
         }
         // The disk works while a writer pauses.
@@ -353,7 +353,7 @@ impl Bench {
             }
             Action::Wait { ms } => {
                 self.now += Nanos::from_millis(ms);
-                if self.cache.flusher_due() <= self.now {
+                if self.cache.flusher_due(BackingId(0)) <= self.now {
                     self.flush(64, 100);
                 }
             }

@@ -11,9 +11,9 @@ struct Reader {
 
 impl Reader {
     fn new(file_bytes: u64, max_sectors_kb: u64, advice: Advice) -> Reader {
-        let mut cache = PageCache::new(&config(max_sectors_kb));
-        let file = cache.add_file(file_bytes);
-        let ra = cache.open(advice);
+        let mut cache = PageCache::new(&config(), &[disk(max_sectors_kb)]);
+        let file = cache.add_file(file_bytes, BackingId(0));
+        let ra = cache.open(file, advice);
         Reader { cache, file, ra }
     }
 
@@ -119,7 +119,7 @@ fn cached_pages_in_front_of_a_miss_are_taken_for_a_stream() {
     // 6 + 1, async_size = 1.
     let mut reader = Reader::new(64 * MIB, 1280, Advice::Normal);
     let other = Advice::Random;
-    let mut ra = std::mem::replace(&mut reader.ra, reader.cache.open(other));
+    let mut ra = std::mem::replace(&mut reader.ra, reader.cache.open(reader.file, other));
     for page in (1000..1006).rev() {
         assert_eq!(reader.read(page * 4 * KIB, 4 * KIB), [(page, 1)]);
     }
@@ -135,7 +135,7 @@ fn a_file_cached_from_its_beginning_doubles_the_history() {
     // Pages 0..6 cached, page 6 missed: page_cache_prev_miss wraps, history 6 * 2, + 1.
     let mut reader = Reader::new(64 * MIB, 1280, Advice::Random);
     reader.sequence(0, 6 * 4 * KIB, 4 * KIB);
-    reader.ra = reader.cache.open(Advice::Normal);
+    reader.ra = reader.cache.open(reader.file, Advice::Normal);
     assert_eq!(reader.read(6 * 4 * KIB, 4 * KIB), [(6, 13)]);
 }
 
@@ -170,12 +170,10 @@ fn posix_fadv_random_reads_just_the_request() {
 
 #[test]
 fn without_a_window_pages_are_read_one_by_one() {
-    let mut config = config(1280);
-    config.read_ahead = Bytes(0);
     let mut reader = Reader::new(MIB, 1280, Advice::Normal);
-    reader.cache = PageCache::new(&config);
-    reader.file = reader.cache.add_file(MIB);
-    reader.ra = reader.cache.open(Advice::Normal);
+    reader.cache = PageCache::new(&config(), &[BackingConfig { read_ahead: Bytes(0), ..disk(1280) }]);
+    reader.file = reader.cache.add_file(MIB, BackingId(0));
+    reader.ra = reader.cache.open(reader.file, Advice::Normal);
     assert_eq!(reader.read(0, 12 * KIB), [(0, 1), (1, 1), (2, 1)]);
 }
 
@@ -183,7 +181,7 @@ fn without_a_window_pages_are_read_one_by_one() {
 fn a_window_leaves_out_what_is_cached() {
     let mut reader = Reader::new(MIB, 1280, Advice::Random);
     assert_eq!(reader.read(5 * 4 * KIB, 8 * KIB), [(5, 2)]);
-    reader.ra = reader.cache.open(Advice::Normal);
+    reader.ra = reader.cache.open(reader.file, Advice::Normal);
     // 4 pages, marker 1; then 8 from page 4 on, without 5 and 6.
     assert_eq!(reader.sequence(0, 8 * KIB, 4 * KIB), [(0, 4), (4, 1), (7, 5)]);
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn read(cache: &mut PageCache, file: FileId, page: u64) -> bool {
-    let (mut ra, mut out) = (cache.open(Advice::Random), Vec::new());
+    let (mut ra, mut out) = (cache.open(file, Advice::Random), Vec::new());
     let hit = cache.read(file, page * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut out).wait.is_none();
     for range in out {
         cache.read_done(range);
@@ -16,15 +16,15 @@ fn read(cache: &mut PageCache, file: FileId, page: u64) -> bool {
 }
 
 fn cache_of(memory_pages: u64) -> PageCache {
-    let mut config = config(1280);
+    let mut config = config();
     config.memory = Bytes(memory_pages * PAGE_BYTES);
-    PageCache::new(&config)
+    PageCache::new(&config, &[disk(1280)])
 }
 
 #[test]
 fn pages_read_twice_outlive_a_stream_read_once() {
     let mut cache = cache_of(1024);
-    let file = cache.add_file(1 << 30);
+    let file = cache.add_file(1 << 30, BackingId(0));
     for page in 0..256 {
         read(&mut cache, file, page);
         assert!(read(&mut cache, file, page));
@@ -41,7 +41,7 @@ fn pages_read_twice_outlive_a_stream_read_once() {
 #[test]
 fn a_loop_through_more_than_memory_reads_everything_again_but_one_within_it_nothing() {
     let mut cache = cache_of(1000);
-    let file = cache.add_file(1 << 30);
+    let file = cache.add_file(1 << 30, BackingId(0));
     for round in 0..5 {
         let hits = (0..1000).filter(|&page| read(&mut cache, file, page)).count();
         assert_eq!(hits, if round == 0 { 0 } else { 1000 });
@@ -51,7 +51,7 @@ fn a_loop_through_more_than_memory_reads_everything_again_but_one_within_it_noth
 #[test]
 fn a_sparse_terabyte_takes_room_for_what_is_cached_only() {
     let mut cache = cache_of(512);
-    let file = cache.add_file(1 << 40);
+    let file = cache.add_file(1 << 40, BackingId(0));
     let mut page = 0;
     for _ in 0..20_000 {
         page = (page + 98_765_431) % (1 << 28);
@@ -68,7 +68,7 @@ fn a_sparse_terabyte_takes_room_for_what_is_cached_only() {
 #[test]
 fn dirty_pages_are_written_before_direct_io_and_gone_after_a_direct_write() {
     let mut cache = cache_of(10_000);
-    let file = cache.add_file(MIB);
+    let file = cache.add_file(MIB, BackingId(0));
     let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
     assert!(!cache.is_cached(file, 0, MIB));
     cache.write(Nanos::ZERO, file, 8 * KIB, 16 * KIB, &mut dirtier, &mut out);
@@ -90,7 +90,7 @@ fn dirty_pages_are_written_before_direct_io_and_gone_after_a_direct_write() {
 #[test]
 fn a_sync_of_some_bytes_writes_every_page_that_they_touch() {
     let mut cache = cache_of(10_000);
-    let file = cache.add_file(MIB);
+    let file = cache.add_file(MIB, BackingId(0));
     let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
     cache.write(Nanos::ZERO, file, 0, 16 * KIB, &mut dirtier, &mut out);
     // The last byte of the first page, and the first one of the second.
@@ -101,12 +101,12 @@ fn a_sync_of_some_bytes_writes_every_page_that_they_touch() {
 
 #[test]
 fn a_reader_without_memory_waits_and_the_flusher_is_woken() {
-    let mut config = config(1280);
+    let mut config = config();
     (config.memory, config.dirty_ratio) = (Bytes(64 * PAGE_BYTES), 100);
-    let mut cache = PageCache::new(&config);
-    let file = cache.add_file(MIB);
+    let mut cache = PageCache::new(&config, &[disk(1280)]);
+    let file = cache.add_file(MIB, BackingId(0));
     let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
-    let mut ra = cache.open(Advice::Random);
+    let mut ra = cache.open(file, Advice::Random);
     let now = Nanos::from_secs(1);
     let mut offset = 0;
     while cache.counts().dirty < 64 {
@@ -115,8 +115,8 @@ fn a_reader_without_memory_waits_and_the_flusher_is_woken() {
     }
     let step = cache.read(file, 100 * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut out);
     assert_eq!(step, Step { bytes: 0, wait: Some(Wait::Memory) });
-    assert!(out.is_empty() && cache.flusher_due() <= now);
-    let range = cache.next_writeback(now, 64).expect("everything is dirty");
+    assert!(out.is_empty() && cache.flusher_due(BackingId(0)) <= now);
+    let range = cache.next_writeback(BackingId(0), now, 64).expect("everything is dirty");
     cache.write_done(range, now);
     let step = cache.read(file, 100 * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut out);
     assert_eq!(step.wait, Some(Wait::Page(100)));

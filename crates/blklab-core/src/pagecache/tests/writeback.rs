@@ -13,31 +13,31 @@ fn write_all(cache: &mut PageCache, now: Nanos, file: FileId, offset: u64, bytes
 }
 
 fn flush(cache: &mut PageCache, now: Nanos) -> Vec<PageRange> {
-    std::iter::from_fn(|| cache.next_writeback(now, 256)).collect()
+    std::iter::from_fn(|| cache.next_writeback(BackingId(0), now, 256)).collect()
 }
 
 #[test]
 fn a_file_is_written_back_thirty_seconds_after_it_became_dirty() {
-    let mut cache = PageCache::new(&config(1280));
-    let file = cache.add_file(MIB);
-    assert_eq!(cache.flusher_due(), Nanos::NEVER);
+    let mut cache = PageCache::new(&config(), &[disk(1280)]);
+    let file = cache.add_file(MIB, BackingId(0));
+    assert_eq!(cache.flusher_due(BackingId(0)), Nanos::NEVER);
     write_all(&mut cache, Nanos::from_secs(100), file, 0, 8 * KIB);
     // The flusher checks every five seconds; a later write does not make the file younger.
     let mut due = Nanos::from_secs(105);
     while due < Nanos::from_secs(130) {
-        assert_eq!(cache.flusher_due(), due);
+        assert_eq!(cache.flusher_due(BackingId(0)), due);
         assert_eq!(flush(&mut cache, due), []);
         write_all(&mut cache, due, file, 4 * KIB, 8 * KIB);
         due += Nanos::from_secs(5);
     }
     assert_eq!(flush(&mut cache, due), [PageRange { file, first: 0, pages: 3 }]);
-    assert_eq!(cache.flusher_due(), Nanos::NEVER);
+    assert_eq!(cache.flusher_due(BackingId(0)), Nanos::NEVER);
 }
 
 #[test]
 fn files_are_written_in_the_order_in_which_they_became_dirty() {
-    let mut cache = PageCache::new(&config(1280));
-    let files: Vec<_> = (0..3).map(|_| cache.add_file(MIB)).collect();
+    let mut cache = PageCache::new(&config(), &[disk(1280)]);
+    let files: Vec<_> = (0..3).map(|_| cache.add_file(MIB, BackingId(0))).collect();
     for (second, index) in [(1, 2), (2, 0), (3, 1)] {
         write_all(&mut cache, Nanos::from_secs(second), files[index], 0, 4 * KIB);
     }
@@ -48,21 +48,21 @@ fn files_are_written_in_the_order_in_which_they_became_dirty() {
 
 #[test]
 fn background_writeback_starts_above_its_threshold_and_ends_below_it() {
-    let mut small = config(1280);
+    let mut small = config();
     small.dirty_background = Bytes::from_mib(16);
-    let mut cache = PageCache::new(&small);
-    let files = [cache.add_file(64 * MIB), cache.add_file(64 * MIB)];
+    let mut cache = PageCache::new(&small, &[disk(1280)]);
+    let files = [cache.add_file(64 * MIB, BackingId(0)), cache.add_file(64 * MIB, BackingId(0))];
     let now = Nanos::from_secs(1);
     write_all(&mut cache, now, files[0], 0, 16 * MIB);
-    assert_eq!(cache.flusher_due(), Nanos::from_secs(6));
+    assert_eq!(cache.flusher_due(BackingId(0)), Nanos::from_secs(6));
     write_all(&mut cache, now, files[1], 0, 64 * KIB);
     write_all(&mut cache, now, files[0], 16 * MIB, 20 * MIB);
     // A writer has checked the limits and seen more than 4096 dirty pages.
-    assert_eq!(cache.flusher_due(), now);
+    assert_eq!(cache.flusher_due(BackingId(0)), now);
     // A slice: half a second at the 25,600 pages/s assumed for an unknown disk, rounded up to 4
     // MiB: (12,800 + 1024) / 1024 * 1024 = 13,312 pages, more than either file has.
     let mut left = 9216 + 16;
-    while let Some(range) = cache.next_writeback(now, 256) {
+    while let Some(range) = cache.next_writeback(BackingId(0), now, 256) {
         left -= range.pages;
     }
     assert_eq!(left, 0);
@@ -70,17 +70,17 @@ fn background_writeback_starts_above_its_threshold_and_ends_below_it() {
 
 #[test]
 fn a_slice_ends_a_visit_and_the_next_goes_on_behind_it() {
-    let mut small = config(1280);
+    let mut small = config();
     small.dirty_background = Bytes::from_mib(1);
     // limit / 8 = 1024 pages: slices of 2048.
     small.dirty = Bytes::from_mib(32);
-    let mut cache = PageCache::new(&small);
-    let files = [cache.add_file(64 * MIB), cache.add_file(64 * MIB)];
+    let mut cache = PageCache::new(&small, &[disk(1280)]);
+    let files = [cache.add_file(64 * MIB, BackingId(0)), cache.add_file(64 * MIB, BackingId(0))];
     let now = Nanos::from_secs(1);
     write_all(&mut cache, now, files[0], 0, 10 * MIB);
     write_all(&mut cache, now, files[1], 0, 4 * MIB);
     let mut visits: Vec<(FileId, u64, u32)> = Vec::new();
-    while let Some(range) = cache.next_writeback(now, 256) {
+    while let Some(range) = cache.next_writeback(BackingId(0), now, 256) {
         if visits.len() == 1 && range.file == files[1] {
             // Dirty again behind the first visit: not written before the end of the file is
             // reached.
@@ -100,36 +100,47 @@ fn a_slice_ends_a_visit_and_the_next_goes_on_behind_it() {
     assert_eq!(cache.counts().dirty, 1);
 }
 
-/// Writers that dirty pages at memory speed, a flusher and a disk, in virtual time.
+/// A disk that writes so many pages per second, and the file on it.
+struct Disk {
+    file: FileId,
+    pages_per_second: u64,
+    /// Ranges at the disk, each with its completion time.
+    queue: VecDeque<(PageRange, Nanos)>,
+    written: u64,
+}
+
+struct Writer {
+    dirtier: Dirtier,
+    ready: Nanos,
+    offset: u64,
+    disk: usize,
+}
+
+/// Writers that dirty pages at memory speed, flushers and disks, in virtual time.
 struct Machine {
     cache: PageCache,
-    file: FileId,
-    writers: Vec<(Dirtier, Nanos, u64)>,
-    /// Ranges at the disk, each with its completion time.
-    disk: VecDeque<(PageRange, Nanos)>,
-    pages_per_second: u64,
+    writers: Vec<Writer>,
+    disks: Vec<Disk>,
     now: Nanos,
-    written: u64,
     most_dirty: u64,
 }
 
 impl Machine {
-    fn new(memory: Bytes, writers: usize, pages_per_second: u64) -> Machine {
-        let mut config = config(1280);
+    /// With disks of these rates, and so many writers to each.
+    fn new(memory: Bytes, disks: &[(u64, u64)]) -> Machine {
+        let mut config = config();
         config.memory = memory;
-        let mut cache = PageCache::new(&config);
-        let file = cache.add_file(1 << 40);
-        let writers = (0..writers as u64).map(|n| (cache.dirtier(), Nanos::ZERO, n << 36)).collect();
-        Machine {
-            cache,
-            file,
-            writers,
-            disk: VecDeque::new(),
-            pages_per_second,
-            now: Nanos::ZERO,
-            written: 0,
-            most_dirty: 0,
+        let mut cache = PageCache::new(&config, &vec![disk(1280); disks.len()]);
+        let mut all = Vec::new();
+        let mut writers = Vec::new();
+        for (index, &(count, pages_per_second)) in disks.iter().enumerate() {
+            let file = cache.add_file(1 << 40, BackingId(index as u16));
+            all.push(Disk { file, pages_per_second, queue: VecDeque::new(), written: 0 });
+            let writer =
+                |n| Writer { dirtier: cache.dirtier(), ready: Nanos::ZERO, offset: n << 36, disk: index };
+            writers.extend((0..count).map(writer));
         }
+        Machine { cache, writers, disks: all, now: Nanos::ZERO, most_dirty: 0 }
     }
 
     /// As soft as the kernel's limit: exceeded by the pages that all writers dirty between two
@@ -139,27 +150,38 @@ impl Machine {
         assert!(self.most_dirty <= most, "{} dirty, {limit} allowed", self.most_dirty);
     }
 
+    /// When the flusher of that disk or the disk itself is next.
+    fn disk_due(&self, index: usize) -> (Nanos, Nanos) {
+        let queue = &self.disks[index].queue;
+        let done = queue.front().map_or(Nanos::NEVER, |write| write.1);
+        let due = self.cache.flusher_due(BackingId(index as u16));
+        (done, if queue.len() < 64 { due } else { Nanos::NEVER })
+    }
+
     fn run(&mut self, until: Nanos) {
         while self.now < until {
-            let writer = self.writers.iter().map(|w| w.1).min().unwrap_or(Nanos::NEVER);
-            let done = self.disk.front().map_or(Nanos::NEVER, |d| d.1);
-            let flusher = if self.disk.len() < 64 { self.cache.flusher_due() } else { Nanos::NEVER };
-            self.now = self.now.max(writer.min(done).min(flusher));
-            if done <= self.now {
-                let (range, _) = self.disk.pop_front().expect("its time was looked at");
-                self.cache.write_done(range, self.now);
-                self.written += u64::from(range.pages);
-            } else if flusher <= self.now {
-                if let Some(range) = self.cache.next_writeback(self.now, 256) {
-                    let start = self.disk.back().map_or(self.now, |d| d.1);
-                    let busy = u64::from(range.pages) * SECOND / self.pages_per_second;
-                    self.disk.push_back((range, start + Nanos(busy)));
+            let writer = self.writers.iter().map(|writer| writer.ready).min().unwrap_or(Nanos::NEVER);
+            let dues: Vec<_> = (0..self.disks.len()).map(|index| self.disk_due(index)).collect();
+            let first = dues.iter().map(|&(done, flusher)| done.min(flusher)).min().expect("there are disks");
+            self.now = self.now.max(writer.min(first));
+            let now = self.now;
+            if let Some(index) = dues.iter().position(|&(done, _)| done <= now) {
+                let disk = &mut self.disks[index];
+                let (range, _) = disk.queue.pop_front().expect("its time was looked at");
+                self.cache.write_done(range, now);
+                disk.written += u64::from(range.pages);
+            } else if let Some(index) = dues.iter().position(|&(_, flusher)| flusher <= now) {
+                if let Some(range) = self.cache.next_writeback(BackingId(index as u16), now, 256) {
+                    let disk = &mut self.disks[index];
+                    let start = disk.queue.back().map_or(now, |write| write.1);
+                    let busy = u64::from(range.pages) * SECOND / disk.pages_per_second;
+                    disk.queue.push_back((range, start + Nanos(busy)));
                 }
             } else {
-                let (cache, file, now) = (&mut self.cache, self.file, self.now);
-                let (dirtier, ready, offset) =
-                    self.writers.iter_mut().min_by_key(|w| w.1).expect("there are writers");
-                let step = cache.write(now, file, *offset, 64 * KIB, dirtier, &mut Vec::new());
+                let Writer { dirtier, ready, offset, disk } =
+                    self.writers.iter_mut().min_by_key(|writer| writer.ready).expect("there are writers");
+                let file = self.disks[*disk].file;
+                let step = self.cache.write(now, file, *offset, 64 * KIB, dirtier, &mut Vec::new());
                 *offset += step.bytes;
                 *ready = now
                     + match step.wait {
@@ -179,16 +201,16 @@ fn writers_are_held_near_the_set_point_at_the_disks_bandwidth() {
     // 1 GiB: limit 52,416 pages, background 26,176, free-run ceiling 39,296, set point 45,856.
     for (writers, mib_per_second) in [(1, 30), (1, 300), (4, 30), (4, 300), (16, 100), (1, 2000)] {
         let rate = mib_per_second * 256;
-        let mut machine = Machine::new(Bytes::from_mib(1024), writers, rate);
+        let mut machine = Machine::new(Bytes::from_mib(1024), &[(writers, rate)]);
         machine.run(Nanos::from_secs(60));
-        let at_start = machine.written;
+        let at_start = machine.disks[0].written;
         let mut sum = 0;
         for second in 61..=80 {
             machine.run(Nanos::from_secs(second));
             let counts = machine.cache.counts();
             sum += counts.dirty + counts.writeback;
         }
-        let (mean, per_second) = (sum / 20, (machine.written - at_start) / 20);
+        let (mean, per_second) = (sum / 20, (machine.disks[0].written - at_start) / 20);
         assert!(per_second > rate * 95 / 100, "the disk ran dry: {per_second} of {rate} pages/s");
         let off = mean.abs_diff(45_856);
         assert!(off < 45_856 / 12, "{mean} dirty pages, {writers} writers, {mib_per_second} MiB/s");
@@ -198,7 +220,7 @@ fn writers_are_held_near_the_set_point_at_the_disks_bandwidth() {
 
 #[test]
 fn a_disk_that_hardly_moves_blocks_its_writers_at_the_limit() {
-    let mut machine = Machine::new(Bytes::from_mib(256), 16, 20);
+    let mut machine = Machine::new(Bytes::from_mib(256), &[(16, 20)]);
     machine.run(Nanos::from_secs(200));
     // 65,537 pages, 819/4096 of them.
     assert!(machine.most_dirty >= 13_000);
@@ -206,12 +228,48 @@ fn a_disk_that_hardly_moves_blocks_its_writers_at_the_limit() {
 }
 
 #[test]
+fn two_disks_share_the_limit_by_their_speeds_and_neither_runs_dry() {
+    let rates = [30 * 256, 300 * 256];
+    let mut machine = Machine::new(Bytes::from_mib(1024), &rates.map(|rate| (2, rate)));
+    machine.run(Nanos::from_secs(60));
+    let at_start = [0, 1].map(|index| machine.disks[index].written);
+    let mut dirty = [0; 2];
+    for second in 61..=80 {
+        machine.run(Nanos::from_secs(second));
+        for (index, dirty) in dirty.iter_mut().enumerate() {
+            *dirty += machine.cache.backings[index].throttle.dirty() / 20;
+        }
+    }
+    let per_second = [0, 1].map(|index| (machine.disks[index].written - at_start[index]) / 20);
+    for (per_second, rate) in per_second.into_iter().zip(rates) {
+        assert!(per_second > rate * 95 / 100, "a disk ran dry: {per_second} of {rate} pages/s");
+    }
+    // The slow disk's share is a tenth, and its writers fill it and a reserve besides.
+    assert!(dirty[1] > 2 * dirty[0], "{dirty:?}");
+    assert!((dirty[0] + dirty[1]).abs_diff(45_856) < 45_856 / 8, "{dirty:?}");
+    machine.assert_limit(52_416);
+}
+
+#[test]
+fn writers_to_a_disk_without_dirty_pages_go_on_while_another_disk_is_stuck_at_the_limit() {
+    // The first disk writes a page every ten seconds.
+    let rates = [(8, 1), (1, 300 * 256)];
+    let mut machine = Machine::new(Bytes::from_mib(1024), &rates);
+    machine.run(Nanos::from_secs(100));
+    let at_start = machine.disks[1].written;
+    machine.run(Nanos::from_secs(200));
+    // A page for each shortest pause: a tick, and one because timers are never early.
+    assert_eq!((machine.disks[1].written - at_start) / 100, 500);
+    machine.assert_limit(52_416);
+}
+
+#[test]
 fn time_without_writes_does_not_make_the_disk_look_slow() {
     // wb_bandwidth_estimate_start: after a second's rest the measurement starts again, so that an
     // fsync a minute does not measure the disk.
-    let mut cache = PageCache::new(&config(1280));
-    let file = cache.add_file(MIB);
-    let before = cache.throttle.chunk_pages(u64::MAX);
+    let mut cache = PageCache::new(&config(), &[disk(1280)]);
+    let file = cache.add_file(MIB, BackingId(0));
+    let before = cache.backings[0].throttle.chunk_pages(u64::MAX);
     for minute in 1..10 {
         let now = Nanos::from_secs(60 * minute);
         write_all(&mut cache, now, file, 0, 64 * KIB);
@@ -220,13 +278,13 @@ fn time_without_writes_does_not_make_the_disk_look_slow() {
             cache.write_done(range, now + Nanos::from_millis(1));
         }
     }
-    assert_eq!(cache.throttle.chunk_pages(u64::MAX), before);
+    assert_eq!(cache.backings[0].throttle.chunk_pages(u64::MAX), before);
 }
 
 #[test]
 fn no_writer_waits_below_the_free_run_ceiling() {
-    let mut cache = PageCache::new(&config(1280));
-    let file = cache.add_file(4 << 30);
+    let mut cache = PageCache::new(&config(), &[disk(1280)]);
+    let file = cache.add_file(4 << 30, BackingId(0));
     let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
     // 8 GiB: the ceiling is (209,408 + 419,328) / 2 = 314,368 pages. Below it there are no pauses;
     // above it they start soon.
@@ -239,8 +297,8 @@ fn no_writer_waits_below_the_free_run_ceiling() {
 
 #[test]
 fn write_back_of_a_partition_is_cut_where_requests_are_full() {
-    let mut cache = PageCache::new(&MemoryConfig { request_pages: Some(320), ..config(1280) });
-    let file = cache.add_file(4 * MIB);
+    let mut cache = PageCache::new(&config(), &[BackingConfig { request_pages: Some(320), ..disk(1280) }]);
+    let file = cache.add_file(4 * MIB, BackingId(0));
     let range = |first, pages| PageRange { file, first, pages };
     write_all(&mut cache, Nanos::ZERO, file, 100 * 4 * KIB, 900 * 4 * KIB);
     let expected = [range(100, 220), range(320, 320), range(640, 320), range(960, 40)];

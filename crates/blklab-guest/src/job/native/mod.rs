@@ -107,7 +107,7 @@ pub fn places(plan: &Plan, device: &Path, capacity: Sector) -> Result<Vec<Target
         let paths = partitions::make(device, plan, capacity)?;
         return Ok(paths.into_iter().map(|path| Target { path: path.into(), start: 0 }).collect());
     }
-    let place = |file: &PlacedFile| Target { path: device.to_owned(), start: file.start.to_bytes().0 };
+    let place = |file: &PlacedFile| Target { path: device.to_owned(), start: file.start().to_bytes().0 };
     Ok(Layout::in_a_row(&plan.files, DeviceId(0), capacity).files().iter().map(place).collect())
 }
 

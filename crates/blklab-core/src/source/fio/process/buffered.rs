@@ -26,7 +26,7 @@ impl Process {
         } else {
             let (dirtier, out) = (&mut self.dirtier, &mut self.pages.ranges);
             let step = world.cache.write(world.now(), file, offset, left, dirtier, out);
-            world.wake_flusher();
+            world.wake_flushers();
             step
         };
         let done = done + step.bytes;

@@ -17,8 +17,10 @@ impl Process {
         let cost = world.host.submit + clock;
         self.system += cost;
         let now = world.now();
-        let device = world.layout.file(FileId(self.units.unit(slot).file)).device;
+        let unit = self.units.unit(slot);
+        let device = world.layout.locate(FileId(unit.file), unit.offset).device;
         let World { cpus, devices, .. } = world;
+        // Of an I/O on several devices only the first one's lock is taken.
         Flow::At(cpus.submit(self.submitter.cpu, now, cost, &mut devices[device].lock))
     }
 
@@ -92,11 +94,18 @@ impl Process {
     #[inline(always)]
     fn hand_over(&mut self, slot: u32, world: &mut World) -> Result<(), Flow> {
         if self.stream.is_none() {
-            let (id, whole) = self.bio(slot, world);
-            let manner = self.manner(self.units.unit(slot), world);
+            let unit = *self.units.unit(slot);
+            let span = Span::of_bytes(FileId(unit.file), unit.offset, unit.len);
+            let (place, sectors) = world.layout.head_of(span);
+            let bio = self.bio(slot, &unit, place, span.sectors, world);
+            let manner = self.manner(&unit, world);
             let now = world.now();
-            if let Some(left) = world.devices[id].begin(now, whole, manner) {
-                self.stream = Some((id, left));
+            if sectors < span.sectors {
+                let World { layout, devices, .. } = world;
+                self.bios_left[slot as usize] = FileStream::bios_of(span, layout, devices);
+                self.stream = Some(FileStream::new(span, bio, manner, layout, devices));
+            } else if let Some(left) = world.devices[place.device].begin(now, bio, manner) {
+                self.stream = Some(FileStream::on(place.device, left));
             }
         }
         if self.stream.is_some() {
@@ -112,8 +121,9 @@ impl Process {
     #[inline(never)]
     fn hand_over_stream(&mut self, world: &mut World) -> Result<(), Flow> {
         let now = world.now();
-        if let Some((id, stream)) = &mut self.stream
-            && !world.devices[*id].hand_over(now, stream, self.submitter.actor)
+        let World { layout, devices, .. } = world;
+        if let Some(stream) = &mut self.stream
+            && !devices.hand_over(now, layout, stream, self.submitter.actor)
         {
             return Err(Flow::Sleep);
         }
@@ -121,17 +131,14 @@ impl Process {
         Ok(())
     }
 
-    /// A direct I/O as one bio, to be cut, and its device.
+    /// A direct I/O that begins at `place` as one bio, to be cut.
     #[inline(always)]
-    fn bio(&mut self, slot: u32, world: &World) -> (DeviceId, Bio) {
+    fn bio(&mut self, slot: u32, unit: &IoUnit, place: Location, sectors: u32, world: &World) -> Bio {
         let job = &self.spec.job;
-        let unit = *self.units.unit(slot);
-        let place = world.layout.locate(FileId(unit.file), unit.offset);
         let device = &world.devices[place.device];
-        let sectors = Bytes(u64::from(unit.len)).sectors() as u32;
         self.bios_left[slot as usize] = device.bios_of(sectors);
         let prio = self.issuer.priority(unit.direction);
-        let bio = Bio {
+        Bio {
             op: unit.direction.op(),
             sector: place.sector,
             sectors,
@@ -143,8 +150,7 @@ impl Process {
             cpu: self.submitter.cpu,
             hw_queue: device.hw_queue(self.submitter.cpu),
             owner: Owner::Process(self.spec.id, slot).pack(),
-        };
-        (place.device, bio)
+        }
     }
 
     /// The number of I/Os in the current submission.

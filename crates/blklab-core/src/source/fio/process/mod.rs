@@ -18,8 +18,7 @@ use super::issuer::{Issuer, Step, Then};
 use super::pool::{AioRequest, Pool};
 use super::tally::IoTimes;
 use super::units::{Started, Units};
-use crate::block::BioStream;
-use crate::device::DeviceId;
+use crate::device::{FileStream, Location, Span};
 use crate::engine::{Asleep, Owner, PageWork, Ran, Submitter, SyncProgress, Syncing, Wait, World};
 use crate::pagecache::{self, Advice, Dirtier, FileId, ReadAhead};
 use crate::request::{Actor, Bio, ProcessId};
@@ -27,7 +26,7 @@ use crate::result::JobResult;
 use crate::units::{Bytes, Nanos};
 use crate::workload::machine;
 use crate::workload::pattern::IoUnit;
-use crate::workload::plan::ProcessSpec;
+use crate::workload::plan::{ProcessSpec, Region};
 use crate::workload::spec::{AdviceHint, Direction, SyncMode};
 
 // How often fio 3.33 reads the clock ([`crate::host::Host::clock`]), as seen between its requests in
@@ -140,8 +139,8 @@ pub struct Process {
     bios_left: Vec<u32>,
     /// Started, not submitted.
     prepared: VecDeque<u32>,
-    /// The rest of the first prepared I/O, and its device.
-    stream: Option<(DeviceId, BioStream)>,
+    /// The rest of the first prepared I/O.
+    stream: Option<FileStream>,
     /// Slots submitted by the current commit.
     handed_over: u32,
     /// Completed, not reaped.
@@ -174,11 +173,12 @@ impl Process {
             AdviceHint::Random => Advice::Random,
             AdviceHint::AsRw | AdviceHint::Sequential => Advice::Sequential,
         };
+        let open = |region: &Region| world.cache.open(FileId(region.file), advice);
         Process {
             submitter,
             state: if job.drop_caches { State::DropCaches } else { State::Top },
             issuer: Issuer::new(spec, seed),
-            read_ahead: spec.regions.iter().map(|_| world.cache.open(advice)).collect(),
+            read_ahead: spec.regions.iter().map(open).collect(),
             dirtier: world.cache.dirtier(),
             pages: PageWork::default(),
             syncing: Syncing::default(),

@@ -70,7 +70,7 @@ impl Process {
         }
         self.issuer.reaped(&unit, IoTimes { start, issued, reaped: now });
         let write = unit.direction != Direction::Read;
-        let device = world.layout.file(FileId(unit.file)).device;
+        let device = world.layout.locate(FileId(unit.file), unit.offset).device;
         let series = &mut world.devices[device].block.series;
         series.completed(now, write, unit.len.into(), now.saturating_sub(issued));
     }

@@ -1,0 +1,151 @@
+//! Requests that the driver has refused, without a scheduler.
+//!
+//! Under `none` nothing checks whether the disk takes one more before a request leaves the plug or
+//! the software queue, and SCSI refuses the request while the disk is full. It then waits in a list
+//! of its own (`hctx->dispatch`), which goes before all others and takes no merges. After
+//! `blk-mq.c` and `blk-mq-sched.c` of Linux 7.3:
+//!
+//! * A plug is issued in order. The first request that is refused ends this, and the rest goes to
+//!   the software queue, where bios may still merge with it (`blk_mq_issue_direct`).
+//! * A request without a plug goes to the software queue.
+//! * A run of the queue takes everything out of the software queue at once, so that all that the disk
+//!   does not take is refused (`blk_mq_flush_busy_ctxs`).
+//! * While requests have lately been refused the queue is *busy* (`dispatch_busy`): a run takes them
+//!   one by one, each only if the disk takes it, and a request without a plug is left to the worker.
+//! * After a refusal the queue runs again with the next completion, or after 3 ms.
+//!
+//! Only a disk that takes fewer commands than the host adapter has tags refuses anything, such as
+//! SATA without NCQ. Left out: a flush that is refused does not make the queue busy.
+
+use std::collections::VecDeque;
+
+use super::Block;
+use crate::disk::AnyDisk;
+use crate::request::{Bio, RequestId};
+use crate::units::Nanos;
+
+/// A refused request is tried again after this time (`BLK_MQ_RESOURCE_DELAY`).
+const RESOURCE_DELAY: Nanos = Nanos::from_millis(3);
+/// A new refusal counts this much in the average, of which it is an eighth (`EWMA_FACTOR`).
+const REFUSAL: u32 = 1 << 4;
+
+/// The refused requests of one hardware queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refused {
+    requests: VecDeque<RequestId>,
+    /// The list was tried since the last completion (`BLK_MQ_S_SCHED_RESTART`; that SCSI was out of
+    /// budget, `restarts`, is not enough).
+    tried: bool,
+    /// Average of refusals (`dispatch_busy`).
+    busy: u32,
+}
+
+impl Refused {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Requests have lately been refused.
+    #[inline]
+    pub fn is_busy(&self) -> bool {
+        self.busy > 0
+    }
+
+    /// The disk has taken a request.
+    #[inline]
+    pub fn taken(&mut self) {
+        if self.is_busy() {
+            self.busy = self.busy * 7 / 8;
+        }
+    }
+
+    /// A completion runs the queue.
+    #[inline]
+    pub fn restarted(&mut self) {
+        self.tried = false;
+    }
+
+    fn refused(&mut self) {
+        self.busy = (self.busy * 7 + REFUSAL) / 8;
+    }
+}
+
+impl Block {
+    /// The disk takes one more command.
+    fn takes_one_more(&self, hw_queue: u16) -> bool {
+        self.hw_queues[usize::from(hw_queue)].in_flight < self.limits.queue_depth
+    }
+
+    /// A bio without a plug goes to the software queue, since the driver has lately refused others
+    /// (`blk_mq_submit_bio`).
+    pub(super) fn leaves_to_the_worker(&self, bio: &Bio) -> bool {
+        let busy = self.hw_queues[usize::from(bio.hw_queue)].refused.is_busy();
+        busy && (self.limits.hw_queues == 1 || !bio.sync)
+    }
+
+    /// The driver refuses a request of a plug, if the disk is full. Otherwise false.
+    pub(super) fn refuse_one(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) -> bool {
+        let hw_queue = self.requests[id].hw_queue;
+        if self.takes_one_more(hw_queue) {
+            return false;
+        }
+        self.hw_queues[usize::from(hw_queue)].refused.requests.push_back(id);
+        self.run_refusing(now, hw_queue, disk);
+        true
+    }
+
+    /// Runs a hardware queue (`__blk_mq_sched_dispatch_requests` without a scheduler).
+    pub(super) fn run_refusing(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
+        let index = usize::from(hw_queue);
+        let had_refused = !self.hw_queues[index].refused.is_empty();
+        if had_refused {
+            // Set before the second try, and not reset when the disk takes the requests.
+            self.hw_queues[index].restart = true;
+            self.hw_queues[index].refused.tried = true;
+            if !self.issue_refused(now, hw_queue, disk) {
+                return;
+            }
+        }
+        if had_refused || self.hw_queues[index].refused.is_busy() {
+            while self.scheduler.has_work(hw_queue) {
+                if !self.takes_one_more(hw_queue) {
+                    self.hw_queues[index].restart = true;
+                    return;
+                }
+                let Some(id) = self.scheduler.dispatch(&queue!(self, now), hw_queue) else { return };
+                self.issue(now, id, disk);
+                self.hw_queues[index].refused.taken();
+            }
+            return;
+        }
+        while let Some(id) = self.scheduler.dispatch(&queue!(self, now), hw_queue) {
+            self.hw_queues[index].refused.requests.push_back(id);
+        }
+        if !self.hw_queues[index].refused.is_empty() && !self.issue_refused(now, hw_queue, disk) {
+            self.hw_queues[index].restart = true;
+            if !self.hw_queues[index].refused.tried {
+                self.mark(hw_queue);
+                self.worker_woken = true;
+            }
+        }
+    }
+
+    /// Issues requests of the list in order; false if the disk does not take all of them.
+    fn issue_refused(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) -> bool {
+        let index = usize::from(hw_queue);
+        while self.takes_one_more(hw_queue)
+            && let Some(id) = self.hw_queues[index].refused.requests.pop_front()
+        {
+            self.issue(now, id, disk);
+        }
+        let refused = &mut self.hw_queues[index].refused;
+        if refused.is_empty() {
+            refused.taken();
+            return true;
+        }
+        refused.refused();
+        self.worker_due = self.limits.ticks.timer(now, self.limits.ticks.span(RESOURCE_DELAY));
+        false
+    }
+}
