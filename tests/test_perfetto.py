@@ -14,7 +14,7 @@ from tests.test_explain import DECIDING, timeline
 
 
 def slices(packets: Packets) -> dict[int, list[tuple[str, int, int]]]:
-    """Of each track: name, begin and end of its slices, which must nest."""
+    """For each track, name, begin and end of its slices, which must nest."""
     ordered = sorted(
         (p for p in packets.packet if p.HasField("track_event")), key=lambda p: p.timestamp
     )

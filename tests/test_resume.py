@@ -122,7 +122,7 @@ def test_a_run_that_fails_keeps_the_others_and_says_how_to_go_on(
         "to continue: blklab compare --resume 1"
     )
     assert not (here / "reports").exists()
-    nobodys()
+    let_its_process_seem_dead()
     assert read.listed(open_store(place.find()))[0].kept == 2
     count = 3
     done = run("compare", "--resume", "--json")
@@ -134,7 +134,7 @@ def test_a_run_that_fails_keeps_the_others_and_says_how_to_go_on(
     assert (here / "reports/compare/results.json").read_bytes() == whole
 
 
-def nobodys() -> None:
+def let_its_process_seem_dead() -> None:
     """Lets its process seem dead."""
     with open_store(place.find()).writing() as connection:
         connection.execute(schema.COMPARISON.update().values(owner=None))

@@ -64,7 +64,7 @@ class Report:
     _heads: list[str] = field(default_factory=list)
 
     def title(self, text: str) -> None:
-        """Of the checks that follow."""
+        """Prints the title of the next checks."""
         print(f"\n{text}")
 
     def check(self, what: str, found: float, low: float, high: float) -> None:

@@ -22,7 +22,7 @@ pub(in crate::scheduler::bfq_2008) struct TurnRate {
 }
 
 impl TurnRate {
-    /// Of that many sectors in that time, if it is not too short.
+    /// The rate of that many sectors in that time, if it is not too short.
     pub fn of(sectors: u64, us: u64) -> Option<TurnRate> {
         (us >= LEAST_BELIEVED_US).then(|| TurnRate { rate: (sectors << RATE_SHIFT) / us, us })
     }
