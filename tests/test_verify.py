@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def test_every_load_is_a_job_file_that_the_simulator_takes() -> None:
         lasting = [runtime in job.options for job in described.jobs]
         # Some processes end before the run.
         assert all(lasting) or (load.name == "come-and-go" and any(lasting))
-    assert all(load.schedulers for load in matrix.quick())
+    assert all(load.schedulers for load in matrix.quick()[1])
 
 
 def test_a_cell_is_held_against_the_kernel_and_each_figure_has_its_own_bar() -> None:
@@ -98,11 +99,12 @@ def test_the_simulator_agrees_with_the_kernel_request_by_request(tmp_path: Path)
     assert done.exit_code == 0, done.stdout
     assert "The simulator agrees with Linux " in done.stdout
     cells = json.loads(out.read_text())["cells"]
-    runs = sum(len(load.schedulers) for load in matrix.quick())
-    assert len(cells) == len(matrix.PLACES) * runs
+    places, loads = matrix.quick()
+    runs = sum(len(load.schedulers) for load in loads)
+    assert len(cells) == len(places) * runs
     # The process that it serves or idles for, command by command.
     of_bfq = [cell for cell in cells if cell["scheduler"].startswith("bfq")]
-    assert len(of_bfq) == len(matrix.PLACES)
+    assert len(of_bfq) == len(places)
     assert all(cell["order"] == 1.0 for cell in of_bfq)
     on_hdd = [cell for cell in cells if cell["load"] == "read-rand-qd1" and "HDD" in cell["place"]]
     for cell in on_hdd:
@@ -121,6 +123,29 @@ def test_it_agrees_with_many_requests_under_way_too() -> None:
     done = run("verify", *options, "--kernel", kernel)
     assert done.exit_code == 0, done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_cells_drawn_from_the_matrix_agree_with_the_kernel(tmp_path: Path) -> None:
+    """Other cells each day, with another seed of their jobs."""
+    kernel, out = real_kernel.image().parent.name, tmp_path / "cells.json"
+    seed = date.today().toordinal()
+    options = ("--sample", "24", "--seed", str(seed), "--kernel", kernel, "--out", str(out))
+    done = run("verify", *options)
+    cells = json.loads(out.read_text())["cells"]
+    assert len({(cell["place"], cell["load"], cell["scheduler"]) for cell in cells}) == 24
+    # Of 24 cells that meet the bar with a chance of 0.95 fewer than 19 do once in 700 days.
+    assert sum(cell["meets_bar"] for cell in cells) >= 19, f"--seed {seed}\n{done.stdout}"
+
+
+def test_a_sample_is_of_the_matrix_and_not_larger() -> None:
+    cells = matrix.PLACES[:1]
+    with pytest.raises(InputError, match="--sample: 4 of 3 cells"):
+        blklab.verify(
+            workloads=["read-seq"],
+            disks=[cells[0].disk],
+            schedulers=["none", "bfq", "kyber"],
+            sample=4,
+        )
 
 
 def test_without_a_kernel_it_says_how_to_get_one(

@@ -133,6 +133,7 @@ def test_jobs_through_the_page_cache_are_issued_by_fio_itself(tmp_path: Path) ->
     [
         (["--random", "3", "--load", "read-seq"], "expected one of: job files, --random, or"),
         (["--random", "3", "randread-qd32"], "expected one of: job files, --random, or"),
+        (["--sample", "3", "randread-qd32"], "expected one of: job files, --random, or"),
         (["--quick", "randread-qd32"], "expected one of: job files, --random, or"),
         (["--show"], "--show: only works with --random"),
         (["--misses", "there"], "--misses: only works with job files and --random"),
@@ -198,7 +199,7 @@ def test_a_sample_that_was_never_seen_agrees(tmp_path: Path) -> None:
     """The drawn sample of the day; `BLKLAB_VERIFY_SEED` repeats one."""
     kernel = real_kernel.image().parent.name
     print(f"blklab verify --random {SAMPLE} --seed {SEED}")
-    found = blklab.verify(random=SAMPLE, seed=SEED, kernel=kernel, misses=tmp_path)
+    found = blklab.verify(random=SAMPLE, seed=SEED, kernel=kernel, misses=tmp_path / "missed")
     missed = set()
     for scheduler, share in MISSES.items():
         cells = [cell for cell in found.cells if cell.scheduler == scheduler]
@@ -207,8 +208,8 @@ def test_a_sample_that_was_never_seen_agrees(tmp_path: Path) -> None:
         assert len(cells) == SAMPLE * len(jobs.DISKS)
         most = allowed(len(cells), share)
         assert len(off) <= most, f"seed {SEED}: {scheduler}: {[cell.load for cell in off]}"
-    assert {path.stem for path in tmp_path.iterdir()} == missed
+    assert {path.stem for path in (tmp_path / "missed").iterdir()} == missed
     for name in missed:
         kind, seed, number = re.fullmatch(r"(hdd|flash)-(\d+)-(\d+)", name).groups()  # type: ignore[union-attr]
         again = draw.job(int(seed), int(number), rotational=kind == "hdd")
-        assert (tmp_path / f"{name}.fio").read_text() == again.text
+        assert (tmp_path / "missed" / f"{name}.fio").read_text() == again.text

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from blklab.agreement.run import Planned, plan
 from blklab.agreement.verdict import BAR, SHARE, WORST
 from blklab.rigs.sim import SimRig
 
+_SAMPLE = 250
 KEPT = Path(__file__).parents[1] / "docs/data/verify.json"
 
 
@@ -52,8 +55,9 @@ def test_its_verdict_follows_from_its_figures(kept: dict[str, Any]) -> None:
 
 
 def test_the_simulator_still_gives_the_figures_of_the_table(kept: dict[str, Any]) -> None:
+    """A sample, another one each day."""
     of_matrix = planned()
-    for cell in kept["cells"]:
+    for cell in Random(date.today().toordinal()).sample(kept["cells"], _SAMPLE):
         one = of_matrix[key(cell)]
         run = SimRig().run(replace(one.experiment(kept["seed"]), host=kept["host"]))
         found = vars(figures(run))

@@ -48,11 +48,25 @@ class DiskCase:
     seconds: float
 
 
+# A guest has one CPU, and so one hardware queue.
+_ONE_QUEUE = "hw_queues=1"
+
 PLACES = (
     DiskCase("HDD, NCQ off", "wd10ezrx:ncq=off", 20.0),
     DiskCase("HDD, NCQ 32", "wd10ezrx", 20.0),
     DiskCase("SATA SSD", "su800-128gb", 0.4),
+    DiskCase("HDD, no write cache", "wd10ezrx:write_cache=off", 20.0),
+    DiskCase("HDD, 5900 rpm", "desktop-5900rpm", 20.0),
+    DiskCase("HDD of 2006", "st3320620as", 20.0),
+    DiskCase("SAS", "sas-10k", 10.0),
+    DiskCase("SATA SSD, NCQ off", "su800-128gb:ncq=off", 0.4),
+    DiskCase("NVMe, MLC", f"950pro-256gb:{_ONE_QUEUE}", 0.1),
+    DiskCase("NVMe, TLC", f"pm983-960gb:{_ONE_QUEUE}", 0.1),
+    DiskCase("NVMe, 3D XPoint", f"optane-900p:{_ONE_QUEUE}", 0.05),
+    DiskCase("constant, rotational", "constant", 20.0),
+    DiskCase("constant, flash", "constant:rotational=off,service_us=200,queue_depth=8", 0.4),
 )
+_QUICK_PLACES = PLACES[:3]
 
 _DIRECT = "direct=1\nsize=4g\n"
 _QUEUED = "ioengine=libaio\n"
@@ -139,11 +153,10 @@ _QUICK = {
 }
 
 
-def quick() -> tuple[Load, ...]:
-    """The workloads of the usual test run, each under the schedulers that it tests best."""
-    return tuple(
-        replace(load, schedulers=_QUICK[load.name]) for load in LOADS if load.name in _QUICK
-    )
+def quick() -> tuple[tuple[DiskCase, ...], tuple[Load, ...]]:
+    """Disks and workloads of the usual test run, each under the schedulers that it tests best."""
+    loads = [replace(load, schedulers=_QUICK[load.name]) for load in LOADS if load.name in _QUICK]
+    return _QUICK_PLACES, tuple(loads)
 
 
 def chosen(names: Iterable[str]) -> tuple[Load, ...]:

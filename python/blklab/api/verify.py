@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from blklab.agreement import jobs as own_jobs
@@ -62,6 +63,7 @@ def verify(
     schedulers: Sequence[str] = (),
     disks: Sequence[str] = (),
     quick: bool = False,
+    sample: int = 0,
     kernel: str | None = None,
     seed: int = 1,
     out: str | os.PathLike[str] | None = None,
@@ -77,7 +79,8 @@ def verify(
         random: number of jobs to draw by `seed` for each disk.
         workloads, schedulers, disks: only these of the matrix; empty means all. `schedulers` and
             `disks` also apply to `jobs` and `random`.
-        quick: only a few workloads of the matrix; takes some seconds.
+        quick: only a few workloads and disks of the matrix; takes some seconds.
+        sample: only this many cells of the matrix, drawn by `seed`; 0 means all.
         kernel: a kernel of ``blklab kernel list``; None is the last one built without changes.
         seed: seed of all runs and of drawn jobs.
         out: a file for `Agreement.exported` as JSON.
@@ -96,10 +99,10 @@ def verify(
     _check(
         bool(jobs),
         random,
-        matrix_chosen=bool(workloads or quick),
+        matrix_chosen=bool(workloads or quick or sample),
         only_own={"--misses": misses is not None, "--chance": chance},
     )
-    wanted = _plan(jobs, random, workloads, schedulers, disks, quick, seed)
+    wanted = _plan(jobs, random, workloads, schedulers, disks, quick, sample, seed)
     tested = cache.chosen(kernel)
     with listener.runs(len(wanted), "each on the simulator and in a guest") as ended:
         cells = run.run(wanted, tested.key, Local(max_parallel), seed, ended, chance=chance)
@@ -130,14 +133,21 @@ def _plan(
     schedulers: Sequence[str],
     disks: Sequence[str],
     quick: bool,
+    sample: int,
     seed: int,
 ) -> list[run.Planned]:
     if random:
         return own_jobs.plan_drawn(disks, schedulers, seed, random)
     if jobs:
         return own_jobs.plan(disks, schedulers, _entries(jobs))
-    loads = matrix.quick() if quick and not workloads else matrix.chosen(workloads)
-    return run.plan(matrix.places(disks), tuple(schedulers), loads)
+    places, loads = matrix.places(disks), matrix.chosen(workloads)
+    if quick:
+        of_quick, loads_of_quick = matrix.quick()
+        places, loads = places if disks else of_quick, loads if workloads else loads_of_quick
+    cells = run.plan(places, tuple(schedulers), loads)
+    if sample > len(cells):
+        raise InputError(f"--sample: {sample} of {len(cells)} cells")
+    return Random(seed).sample(cells, sample) if sample else cells
 
 
 def _entries(jobs: Sequence[str | os.PathLike[str]]) -> list[Entry]:
@@ -153,7 +163,9 @@ def _check(jobs: bool, random: int, *, matrix_chosen: bool, only_own: Mapping[st
     if not 0 <= random <= VERIFY_JOBS_MAX:
         raise InputError(f"--random: {random} is out of range (1 to {VERIFY_JOBS_MAX})")
     if sum((jobs, random > 0, matrix_chosen)) > 1:
-        raise InputError("expected one of: job files, --random, or the matrix's --load and --quick")
+        raise InputError(
+            "expected one of: job files, --random, or the matrix's --load, --quick and --sample"
+        )
     for option, given in only_own.items():
         if given and not (jobs or random):
             raise InputError(f"{option}: only works with job files and --random")

@@ -64,14 +64,18 @@ def verify(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Only a few workloads: takes some seconds.")
+        bool, typer.Option("--quick", help="Only a few workloads and disks: takes some seconds.")
     ] = False,
+    sample: Annotated[
+        int,
+        typer.Option(min=0, help="Only this many cells of the matrix, drawn by --seed; 0: all."),
+    ] = 0,
     kernel: Annotated[
         str | None,
         typer.Option(help="A kernel of `blklab kernel list`. [default: the last without changes]"),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Seed of all runs, and of --random.")
+        int, typer.Option(min=0, max=2**63 - 1, help="Seed of all runs, of --random and --sample.")
     ] = 1,
     jobs: Annotated[
         int, typer.Option(min=1, max=JOBS_MAX, help="Maximum parallel cells; default: one per CPU.")
@@ -100,6 +104,7 @@ def verify(
         schedulers=scheduler or (),
         disks=disk or (),
         quick=quick,
+        sample=sample,
         kernel=kernel,
         seed=seed,
         out=out,
