@@ -20,7 +20,7 @@ from sqlalchemy import text
 from blklab.domain import core, events, specs
 from blklab.domain import results_file as documents
 from blklab.domain.comparison import Setup, plan
-from blklab.domain.conditions import DeviceState
+from blklab.domain.conditions import DeviceState, LiveRigData
 from blklab.domain.events import Finished
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
@@ -57,6 +57,12 @@ def state(disk: str, **settings: str) -> DeviceState:
 
 class Telling(sim.SimRig):
     """A rig whose runs have the documents of real disks and real programs."""
+
+    def describe(self) -> LiveRigData:
+        return {
+            "text": "this machine", "linux": "7.3", "cpus": 4, "cpu": "a CPU", "memory_bytes": None,
+            "governors": ["performance"], "fio": None, "cache": "cold",
+        }  # fmt: skip
 
     def run(self, experiment: Experiment) -> Result:
         made = plausible.result(experiment.seed % 1000)
@@ -100,7 +106,7 @@ def test_a_run_is_read_back_with_all_its_stored_data(anywhere: str, setup: Setup
     assert row.schedulers == ("none", "mq-deadline:fifo_batch=1")
     found = read.comparison(again, keeper.id, raw=True)
     wanted = documents.Results(
-        describe(setup, sim.SimRig()),
+        describe(setup, Telling()),
         tuple(
             carry_out(
                 plan(setup), Telling(), Local(1, Telling()), lambda _: None, events.Nowhere("")
