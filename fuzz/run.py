@@ -51,9 +51,9 @@ _MEMORY_MIB_MAX = 2048
 _LENGTH_MAX = {"export": 32768, "fio_output": 16384}
 _LENGTH = 4096
 _SLICE_S = 60
-"""Of a long run, a target's turn."""
+"""The length of a target's turn in a long run."""
 _KEPT_BYTES_MAX = 56 << 10
-"""Of a target's file in the tree: all of them together stay below 2 MB."""
+"""The largest file of a target in the tree: all together stay below 2 MB."""
 _COVERAGE = re.compile(r"cov: (\d+)")
 _EXECUTED = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 _RUNS = re.compile(r"^Done (\d+) runs", re.MULTILINE)
@@ -61,7 +61,7 @@ _RUNS = re.compile(r"^Done (\d+) runs", re.MULTILINE)
 
 @dataclass
 class Figures:
-    """Of one target, over all calls."""
+    """The figures of one target, over all calls."""
 
     inputs: int = 0
     seconds: float = 0.0
@@ -169,7 +169,7 @@ def _turn(name: str, seconds: float, binaries: Path, so_far: Figures) -> Figures
 
 
 def _fuzz(name: str, binaries: Path, options: Sequence[str]) -> str:
-    """What the fuzzer prints."""
+    """The fuzzer's output."""
     program = [str(binaries / name)]
     if name not in seeds.RUST:
         program = [sys.executable, str(FUZZ / "python/target.py"), name]

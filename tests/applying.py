@@ -1,4 +1,4 @@
-"""What the tests of apply, status and undo have in common."""
+"""Shared parts of the tests of apply, status and undo."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests import loop_device
 
 @dataclass
 class Asked(Programs):
-    """Programs that do nothing but keep what they were told."""
+    """Fake programs that only record their arguments."""
 
     wrong: str = ""
     words: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ def own_roots(directory: Path) -> Roots:
 
 @contextlib.contextmanager
 def loop_disk(directory: Path) -> Iterator[Queue]:
-    """A real disk, whose settings are put back."""
+    """A real disk; its settings are restored at the end."""
     loop_device.require()
     with loop_device.attached(directory) as name:
         found = queue.named(name)

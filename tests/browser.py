@@ -1,4 +1,4 @@
-"""A real browser, driven through WebDriver, to look at pages with."""
+"""A real browser, driven through WebDriver, for tests of pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ missing = [program for program in NEEDED if shutil.which(program) is None]
 needs_browser = pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 
 DESKTOP, PHONE = (1400, 4000), (390, 4000)
-# Figures that are shown, and have neither a picture nor a word why there is none.
+# Visible figures with neither a picture nor a reason for its absence.
 EMPTY = """
 return [...document.querySelectorAll("figure[id^=figure-]:not([hidden])")]
   .filter((figure) => !figure.querySelector(".main-svg"))
@@ -26,18 +26,18 @@ return [...document.querySelectorAll("figure[id^=figure-]:not([hidden])")]
 
 
 class Browser:
-    """One browser for many pages; each has its own errors."""
+    """One browser for many pages; errors are collected per page."""
 
     def __init__(self, driver: webdriver.Chrome) -> None:
         self.driver = driver
 
     def opened(self, directory: Path, text: str, size: tuple[int, int] = DESKTOP) -> str:
-        """The page as the browser has it when every figure is drawn."""
+        """The page's source in the browser after every figure is drawn."""
         path = directory / "report.html"
         path.write_text(text, encoding="utf-8")
         self.driver.set_window_size(*size)
         self.driver.get(path.as_uri())
-        # They wait until they are seen, which is a frame later, however long that takes here.
+        # Figures are drawn once they are visible, a frame later; a busy machine takes its time.
         WebDriverWait(self.driver, 60).until(self._settled, "figures stay empty")
         return self.driver.page_source
 
@@ -68,6 +68,6 @@ def started(profile: Path) -> Iterator[Browser]:
 
 
 def drawn(document: str) -> set[str]:
-    """The figures of a page that hold a picture."""
+    """The figures of a page that have a picture."""
     figures = re.findall(r'<figure id="figure-(\w+)"[^>]*>(.*?)</figure>', document, re.S)
     return {name for name, inside in figures if 'class="main-svg"' in inside}

@@ -1,11 +1,10 @@
-"""Runs job files one after the other on a directory, and says before each which one it is, by a
-change to a directory that is not there: to be run under a tracer.
+"""Runs job files one after the other on a directory, under a tracer. Before each job file it marks
+the trace by a failing change of a missing directory.
 
     python -m tests.confined_helper CASES DIRECTORY
 
-CASES is JSON: a list of objects with ``text``, ``ignore_unsupported`` and ``environment``. How each
-ended goes to CASES too, as ``outcome``.
-"""
+CASES is JSON: a list of objects with ``text``, ``ignore_unsupported`` and ``environment``; the
+program adds each one's ``outcome``."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ def _run(text: str, directory: str, ignore_unsupported: bool) -> str:
     arguments = ["fio", str(job), "--rig", "live", "--disk", directory, "--no-keep"]
     arguments += ["--output", os.devnull]
     arguments += ["--ignore-unsupported"] if ignore_unsupported else []
-    # As if the user had lost patience.
+    # As if the user had pressed Ctrl-C.
     impatient = threading.Timer(_SECONDS_MAX, os.kill, (os.getpid(), signal.SIGINT))
     impatient.start()
     try:

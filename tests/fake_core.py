@@ -1,4 +1,4 @@
-"""Stands in for the compiled core where a test is about what Python does with its answers."""
+"""A fake of the compiled core, for tests of Python's handling of its answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CancelToken:
 
 
 class PanicException(BaseException):
-    """The stand-in never panics."""
+    """The fake never panics."""
 
 
 def version() -> str:

@@ -1,4 +1,4 @@
-"""A source that builds as Linux does, in a blink, and a mirror that has it as Debian has it."""
+"""A fake kernel source that builds at once, and a mirror laid out like Debian's."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def tarball(packing: str = "xz") -> bytes:
     with tarfile.open(fileobj=out, mode="w") as tar:
         for name, text in FILES.items():
             member = tarfile.TarInfo(f"linux-source-7.3/{name}")
-            # Long ago, as in any release: objects are newer.
+            # An old date, as in any release: objects are newer.
             member.size, member.mtime = len(text), 1_000_000_000
             tar.addfile(member, io.BytesIO(text.encode()))
     return lzma.compress(out.getvalue()) if packing == "xz" else gzip.compress(out.getvalue())
@@ -110,7 +110,7 @@ class Mirror:
         return self.top / f"pool/linux-source_{version}_all.deb"
 
     def write(self) -> None:
-        """Put everything in its place; the suites that have nothing are empty."""
+        """Writes all files; suites without packages are empty."""
         content = package()
         for suite in SUITES:
             stanzas = ["Package: apt\nVersion: 1\n"]

@@ -1,4 +1,4 @@
-"""A made-up machine: a directory laid out as sysfs, /dev and the rest are, of ordinary files."""
+"""A fake machine: a directory of ordinary files, laid out like sysfs, /dev and others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _QUEUE = {
 
 @dataclass
 class Machine:
-    """Below `top`; `roots` are what the program is given."""
+    """The machine below `top`; `roots` is the program's argument."""
 
     top: Path
 
@@ -83,5 +83,5 @@ class Machine:
         (directory / "subsystem").symlink_to(self.top / "sys/class/block")
         self.link(f"sys/class/block/{name}", directory)
         self.link(f"sys/dev/block/{number}", directory)
-        # A made-up node is a file: making a real one needs root.
+        # A fake node is a file: a real one needs root.
         self.write(f"dev/{name.replace('!', '/')}", "")

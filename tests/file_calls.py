@@ -1,5 +1,5 @@
-"""What a process and all of its children do to files and sockets, by strace: every call that
-succeeded and changes something, opens for writing, reads, connects or starts a program."""
+"""File and socket calls of a process and all its children, by strace: every successful call that
+changes something, opens for writing, reads, connects or starts a program."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 PACKAGE = "strace"
 
-# Calls whose paths are changed, made or removed, and which of their arguments those are. Those of
-# descriptors need no look: what they change was opened before.
+# Calls that change, create or remove paths, with the numbers of the path arguments. Calls with
+# descriptors are not needed: their files were opened before.
 _CHANGING = {
     **dict.fromkeys(("creat", "mkdir", "rmdir", "unlink", "mknod", "truncate", "chmod"), (0,)),
     **dict.fromkeys(("chown", "lchown", "utime", "utimes", "setxattr", "lsetxattr"), (0,)),
@@ -42,28 +42,28 @@ _NAMED = {"n": 10, "t": 9, "r": 13, "f": 12, "v": 11}
 
 @dataclass(frozen=True)
 class Call:
-    """One of them."""
+    """One call."""
 
     program: str
-    """What the process runs: the last part of its path."""
+    """The process's program: the last part of its path."""
     what: str
-    """``write`` for whatever changes the path, ``read``, ``start``, ``connect``."""
+    """``write`` for all changes of the path, ``read``, ``start``, ``connect``."""
     target: str
-    """The path with no links in it, or the address."""
+    """The path without links, or the address."""
     text: str
-    """As strace has it."""
+    """The line of strace."""
 
 
 def command(output: Path, traced: Sequence[str]) -> list[str]:
-    """`traced`, so that `output` tells what it does."""
+    """The command line that runs `traced` with strace, which writes to `output`."""
     return ["strace", "-f", "-y", "--seccomp-bpf", "--decode-pids=pidns", "-s", "4096", "-qq",
             "-e", f"trace={','.join(f'?{name}' for name in _CALLS)}", "-e", "signal=none",
             "-o", str(output), "--", *traced]  # fmt: skip
 
 
 def calls(output: Path) -> Iterator[Call]:
-    """What it tells. A change to a directory that is not there is in it too, as ``mark``: a program
-    that is traced may say by that where it is."""
+    """The calls in that output. A failed change of a missing directory is a ``mark``: a traced
+    program can mark its progress this way."""
     programs: dict[str, str] = {}
     directories: dict[str, str] = {}
     with output.open(errors="surrogateescape") as lines:
@@ -76,11 +76,12 @@ def calls(output: Path) -> Iterator[Call]:
             if name == "chdir" and result == "-1":
                 yield Call(programs.get(process, ""), "mark", _text(arguments[0]), line)
             if result.startswith("-") or result == "?":
-                # A program that is started in a process takes over even if strace sees no end.
+                # A started program replaces the process's program even if strace prints no end of
+                # the call.
                 continue
             here = directories.get(process, "/")
             if name in _FORKING:
-                # In a namespace of its own, a process has another number there.
+                # In another PID namespace the process has another number.
                 programs[child or result] = programs.get(process, "")
                 directories[child or result] = here
             elif name == "chdir":
@@ -93,7 +94,7 @@ def calls(output: Path) -> Iterator[Call]:
                 programs[process] = Path(target).name
             elif name in _OPENING:
                 place = _OPENING[name]
-                # What the descriptor is of: links were followed by the kernel.
+                # The descriptor's file: the kernel has followed links.
                 target = _decoded(path) if path else _path(here, arguments, place)
                 what = "write" if _WRITES.search(" ".join(arguments[place + 1 :])) else "read"
                 yield Call(programs.get(process, ""), what, target, line)
@@ -107,7 +108,7 @@ def calls(output: Path) -> Iterator[Call]:
 
 
 def _whole(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """Calls that another process's interrupted are put together again."""
+    """Joins the two parts of calls that another process's call interrupted."""
     begun: dict[str, str] = {}
     for line in lines:
         found = _LINE.match(line.rstrip("\n"))
@@ -123,7 +124,7 @@ def _whole(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
 
 
 def _arguments(text: str) -> list[str]:
-    """Between commas that stand in no text, no structure and no name of a descriptor."""
+    """The arguments: parts between commas outside of texts, structures and descriptors' names."""
     found, depth, quoted, begin = [], 0, False, 0
     place = 0
     while place < len(text):
@@ -150,7 +151,7 @@ def _path(here: str, arguments: Sequence[str], place: int) -> str:
 
 
 def _joined(base: str, path: str) -> str:
-    """Of the directory that it is in, links are followed; what it names itself may be one."""
+    """Follows links in the path's directory, but not a link at the path itself."""
     whole = Path(base, path)
     return str(Path(os.path.realpath(whole.parent), whole.name))
 

@@ -1,10 +1,10 @@
-"""Hashes of what the simulator says, kept: a change of the code that means to change no result can
-show that it has not.
+"""Stored hashes of the simulator's results: they show that a change of the code has changed no
+result.
 
 ``python -m tests.golden`` simulates every case again and exits 1 if one differs; `--scheduler`
-takes only those of one, `--sample` so many of them, drawn by `--seed`; `--write` keeps what comes
-out as right, after a change that was meant; with `--scheduler`, of its cases only. The cases: each
-shipped load on each disk under each scheduler; each tunable at two drawn values; mixtures of
+selects the cases of one scheduler, `--sample` a number of cases, drawn by `--seed`; `--write`
+stores the new hashes after an intended change (with `--scheduler`, of its cases only). The cases:
+each shipped load on each disk under each scheduler; each tunable at two drawn values; mixtures of
 processes drawn by seed, with settings and hosts drawn too.
 """
 
@@ -36,15 +36,15 @@ from blklab.workloads import WORKLOADS
 from tests.random_jobs import job_file
 
 KEPT = Path(__file__).parent / "data/golden.txt"
-"""A line for each case: its hash, and what it is."""
+"""A line for each case: its hash and its label."""
 _TUNED_ON = (("wd10ezrx", "desktop"), ("su800-128gb", "oltp"))
-"""Disks and loads on which the tunables are tried."""
+"""Disks and workloads for the cases of single tunables."""
 _RANDOM = 240
 _IDEAL = "constant"
-"""No model of a disk; its closed forms are tests of its own."""
+"""Not a model of a real disk; other tests compare it with closed forms."""
 _HOST_NAMES = ("memory_kib", "cpus", "submit_ns", "complete_ns")
 _VALUE_MAX = 1 << 40
-"""Of a drawn tunable: some may be as large as an integer is."""
+"""The largest drawn value of a tunable: some have no other bound than an integer's."""
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,19 @@ class Case:
 
     disk: str
     load: str
-    """A shipped one's name, or ``random:SEED``."""
+    """The name of a shipped workload, or ``random:SEED``."""
     scheduler: str
     seed: int = 1
     host: tuple[tuple[str, int], ...] = ()
 
     @property
     def label(self) -> str:
-        """All that it is, on one line."""
+        """All its parts, on one line."""
         host = " ".join(f"{name}={value}" for name, value in self.host)
         return f"{self.disk} {self.load} {self.scheduler} seed={self.seed} {host}".strip()
 
     def experiment(self) -> Experiment:
-        """As the rig takes it."""
+        """The rig's input."""
         kind, _, number = self.load.partition(":")
         job = (
             Entry(self.load, Path(self.load), job_file(int(number)))
@@ -83,7 +83,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """All of them, always the same."""
+    """All cases, the same in every call."""
     names = [row.name for row in schedulers()]
     disks, loads = [name for name in DISKS.names() if name != _IDEAL], sorted(WORKLOADS.paths())
     shipped = [Case(disk, load, name) for disk in disks for load in loads for name in names]
@@ -120,7 +120,7 @@ def _drawn(disks: list[str], names: list[str]) -> Iterator[Case]:
 
 
 def _value(chance: random.Random, tunable: _core.Tunable) -> int:
-    """Between its bounds; of large ranges small values as often as large ones."""
+    """Within its bounds and a factor of 16 of the default; the logarithm is uniform."""
     low, high = tunable.min, min(tunable.max, _VALUE_MAX)
     near = max(low, tunable.default // 16), min(high, max(tunable.default, 1) * 16)
     if near[0] >= near[1] or near[0] < 0:
@@ -129,18 +129,18 @@ def _value(chance: random.Random, tunable: _core.Tunable) -> int:
 
 
 def hashed(case: Case) -> str:
-    """Of everything in the result; of an error, what it says."""
+    """The hash of the whole result, or of the error's text."""
     digest = hashlib.blake2b(digest_size=8)
     try:
         _add(digest, SimRig().run(case.experiment()))
     except BlklabError as error:
-        # Of settings that do not go together, that they are refused is the result.
+        # For contradictory settings, the refusal is the result.
         digest.update(f"{type(error).__name__}: {error}".encode())
     return digest.hexdigest()
 
 
 def _add(digest: Any, value: Any) -> None:
-    """Every field by its name, down to the numbers."""
+    """Adds every field with its name, recursively."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         for item in dataclasses.fields(value):
             digest.update(f"\n{item.name}=".encode())
@@ -160,13 +160,13 @@ def _add(digest: Any, value: Any) -> None:
 
 
 def kept() -> dict[str, str]:
-    """Hashes by case."""
+    """The stored hashes by case."""
     rows = (line.split(" ", 1) for line in KEPT.read_text().splitlines())
     return {label: digest for digest, label in rows}
 
 
 def differing(several: list[Case], jobs: int | None = None) -> tuple[dict[str, str], list[str]]:
-    """What comes out now, and the cases of which that is not what is kept."""
+    """The present hashes, and the cases whose stored hash is another one."""
     right = kept() if KEPT.exists() else {}
     with ProcessPoolExecutor(jobs) as pool:
         found = dict(

@@ -1,4 +1,4 @@
-"""Job files that mean harm: every option that real fio has, with values that lead elsewhere."""
+"""Malicious job files: every option of real fio, with values that name other files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 _BASE = "rw=randrw\nbs=16k\nsize=64k\nnumber_ios=8\nruntime=1\n"
 _LONG = {"runtime", "timeout", "loops", "time_based", "startdelay", "ramp_time", "numjobs", "size"}
-"""What makes a run long and nothing else."""
+"""Options whose only effect is a long run."""
 _ENGINE_ROW = re.compile(r"^(\S+) +: ", re.MULTILINE)
 
 
@@ -23,7 +23,7 @@ class Victims:
     directory: Path
 
     def lay_out(self) -> None:
-        """Make them."""
+        """Creates them."""
         self.directory.mkdir()
         for name in ("victim", "log_bw.1.log", "victim.0.0"):
             (self.directory / name).write_bytes(b"precious\n" * 4096)
@@ -34,7 +34,7 @@ class Victims:
         (self.directory / "more.fio").write_text("exec_prerun=touch ran\n")
 
     def state(self) -> dict[str, bytes]:
-        """Every path below, with what is in it."""
+        """Every path below, with its content."""
         return {
             str(path): path.read_bytes() if path.is_file() else b""
             for path in sorted(self.directory.rglob("*"))
@@ -43,7 +43,7 @@ class Victims:
 
 @dataclass(frozen=True)
 class Case:
-    """One job file, as it is handed to `blklab fio`."""
+    """One job file for `blklab fio`."""
 
     text: str
     ignore_unsupported: bool = False
@@ -51,7 +51,7 @@ class Case:
 
 
 def known(victims: Victims) -> list[Case]:
-    """One for each way out that is known."""
+    """One job file for each known way out."""
     victim, program, other = victims.directory / "victim", victims.directory / "program", "../../x"
     lines = (
         *(f"mem={kind}:{victim}" for kind in ("mmap", "mmapshared", "mmaphuge")),
@@ -96,7 +96,8 @@ def known(victims: Victims) -> list[Case]:
 
 
 def drawn(victims: Victims, seed: int) -> Iterator[Case]:
-    """Any number of others: some options of fio's, each with any value that is hostile or plain."""
+    """Any number of other job files: some options of fio, each with a hostile or an ordinary
+    value."""
     chance = random.Random(seed)
     values = _values(victims)
     names = [name for name in options() if name not in _LONG]
@@ -106,14 +107,14 @@ def drawn(victims: Victims, seed: int) -> Iterator[Case]:
         if chance.random() < 0.3:
             lines.append(f"ioengine={chance.choice(engines())}")
         head = chance.choice(("[w]", "[w]", "[w]", "[../x]", f"[{victims.directory}/made]"))
-        # What is set first holds for all jobs; a second one has it from there.
+        # Options of the first section are for all jobs; a second job inherits them.
         text = f"[global]\n{_BASE}" + "\n".join(lines) + f"\n{head}\n"
         yield Case(text, ignore_unsupported=chance.random() < 0.7)
 
 
 @functools.cache
 def options() -> tuple[str, ...]:
-    """Of real fio's, those of its engines too."""
+    """All options of real fio, including those of its engines."""
     told = _ENGINE_ROW.findall(_fio("--cmdhelp=all").replace("\n  ", "\n"))
     for engine in engines():
         told += _ENGINE_ROW.findall(_fio(f"--enghelp={engine}"))
@@ -122,7 +123,7 @@ def options() -> tuple[str, ...]:
 
 @functools.cache
 def engines() -> tuple[str, ...]:
-    """That this fio has; none that opens devices for commands of its own."""
+    """The engines of this fio, without those that send commands of their own to devices."""
     words = _fio("--enghelp").split("\n")[1:]
     return tuple(word.strip() for word in words if word.strip() not in ("", "sg", "mtd"))
 

@@ -1,5 +1,5 @@
-"""Kernels that are programs of their own, to do on this machine what a patched kernel could do with
-the rights of a guest's process."""
+"""Fake kernels: programs that try on this machine what a patched kernel could do with the rights of
+a guest's process."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def image(place: Path, script: str) -> Path:
 
 
 def kept(place: Path, script: str) -> str:
-    """The same as a kernel in the cache: its name."""
+    """Puts such a kernel into the cache; its name there."""
     key = f"{len(cache.kernels()):012x}"
     cache.keep(replace(PLAIN, key=key), {"linux": image(place, script)})
     return key

@@ -1,7 +1,8 @@
-"""Start `blklab` many times, kill it at random moments, go on: `python -m tests.killing DIR`.
+"""Starts `blklab` many times, kills it at random moments, resumes it: `python -m tests.killing
+DIR`.
 
-Everything is loaded once; each command is a fork of it, so that a round takes what the command
-itself takes. Prints a line of JSON for each kill: how many runs were kept of how many.
+Everything is loaded once; each command is a fork, so that a round takes no longer than the command
+itself. Prints a line of JSON for each kill: the numbers of stored and of planned runs.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ STUDY = ["run", "tiny.toml", "--jobs", "2"]
 
 
 def call(arguments: Sequence[str], until: Callable[[], bool] | None = None) -> int:
-    """How it ended (a signal's number with a minus); killed as soon as `until` says so."""
+    """Its exit code (negative: a signal); killed as soon as `until` returns true."""
     sys.stdout.flush()
     child = os.fork()
     if not child:
-        # Its own streams: ours are the report.
+        # The command has its own streams: this process's are the report.
         for stream in (1, 2):
             os.dup2(os.open("log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), stream)
         sys.argv = ["blklab", *arguments]
@@ -54,8 +55,8 @@ def call(arguments: Sequence[str], until: Callable[[], bool] | None = None) -> i
 
 
 def moment(chance: random.Random, before: int, runs: int) -> Callable[[], bool]:
-    """When to kill: some milliseconds after so many of `runs` runs more are kept than `before`, or
-    some time after the start, whatever is done by then."""
+    """A random moment for the kill: some milliseconds after a number of the `runs` runs are stored
+    in addition to `before`, or some time after the start."""
     start_s = time.monotonic()
     if chance.random() < 0.3:
         late_s = start_s + chance.uniform(0.0, 0.5)
@@ -77,13 +78,13 @@ def moment(chance: random.Random, before: int, runs: int) -> Callable[[], bool]:
 
 
 def kept_runs(store: Store) -> int:
-    """Of all comparisons."""
+    """The stored runs of all comparisons."""
     with store.reading() as connection:
         return connection.execute(select(func.count()).select_from(schema.RUN)).scalar_one()
 
 
 def unfinished() -> list[read.Listed]:
-    """What is left."""
+    """Incomplete comparisons."""
     if not exists(place.find()):
         return []
     store = open_store(place.find(), make=False)
@@ -93,7 +94,7 @@ def unfinished() -> list[read.Listed]:
 
 
 def loaded() -> None:
-    """What every command would load for itself."""
+    """Loads the modules that every command needs."""
     import plotly  # noqa: F401
     import rich.console  # noqa: F401
 
@@ -103,7 +104,7 @@ def loaded() -> None:
 
 
 def round_of(command: Sequence[str], runs: int, chance: random.Random) -> None:
-    """Begin it, kill it, go on and kill that, until it comes to its end."""
+    """Runs and kills the command, then resumes and kills it, until it is complete."""
     before = counted()
     code = call(command, moment(chance, before, runs))
     while left := unfinished():
@@ -123,7 +124,7 @@ def counted() -> int:
 
 
 def rounds(command: Sequence[str], count: int, seed: int) -> None:
-    """`count` of them; each writes the same as the first, which was not killed."""
+    """Runs `count` rounds; each must write the same files as the first, which was not killed."""
     assert call(command) == 0, Path("log").read_text()[-2000:]
     runs = counted()
     written = {path: path.read_bytes() for path in Path("reports").rglob("*.json")}
@@ -136,7 +137,7 @@ def rounds(command: Sequence[str], count: int, seed: int) -> None:
         round_of(command, runs, chance)
         found = {path: path.read_bytes() for path in Path("reports").rglob("*.json")}
         if not found:
-            # It was killed before it had begun: nothing was there to go on with.
+            # It was killed before it had begun: there was nothing to resume.
             continue
         assert found == written
         done += 1

@@ -1,8 +1,8 @@
-"""A process that borrows a disk's settings for a moment, to be killed while it does.
+"""A process that borrows a disk's settings again and again, until it is killed.
 
     python -m tests.live_helper DISK [DISK...]
 
-Sets what is borrowed, over and over, until it is told to end; says ``ready`` when it begins.
+Sets and restores the settings in a loop until it is asked to end; prints ``ready`` at the start.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHANGES = (
 
 
 def main(names: list[str]) -> None:
-    """Borrow them again and again; one that is lent out already is an error."""
+    """Borrows them again and again; a disk that is borrowed already is an error."""
     journal, chance = Journal(default_directory()), random.Random()
     told: list[str] = []
     print("ready", flush=True)

@@ -1,4 +1,4 @@
-"""Real block devices for tests as root: loop devices over files of the test's own."""
+"""Real block devices for tests as root: loop devices over the test's own files."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pytest
 
 SIZE_BYTES = 16 << 20
 _LOOP_CTL_ADD, _LOOP_CTL_REMOVE = 0x4C80, 0x4C81
-"""Of linux/loop.h."""
+"""From linux/loop.h."""
 _OWN_NUMBERS = range(200, 1000)
-"""Above what a machine has of its own: the kernel gives away the lowest that is free."""
+"""Above the numbers in use on a machine: the kernel assigns the lowest free number."""
 
 
 def missing() -> str:
-    """Why there can be none here; empty if there can."""
+    """The reason why loop devices are impossible here; empty if they are possible."""
     if os.geteuid() != 0:
         return "needs root"
     if not shutil.which("losetup"):
@@ -40,9 +40,9 @@ def require() -> None:
 def attached(directory: Path, size_bytes: int = SIZE_BYTES) -> Iterator[str]:
     """The name of a loop device over a new sparse file in `directory`.
 
-    Its number is the test's own: a test may detach the file and attach another one, and a process
-    that asks the kernel for a free device meanwhile is given a lower one. What others have set is
-    not set there either.
+    Only this test uses its number: it may detach the file and attach another one, while a process
+    that asks the kernel for a free device gets a lower one. The device is new, with default
+    settings.
     """
     file = directory / "loop.img"
     with file.open("wb") as made:
@@ -58,7 +58,7 @@ def attached(directory: Path, size_bytes: int = SIZE_BYTES) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _own_number() -> Iterator[int]:
-    """Of a new loop device that goes at the end."""
+    """The name of a new loop device, which is removed at the end."""
     number = next(number for number in _OWN_NUMBERS if _is_added(number))
     try:
         yield number
@@ -77,12 +77,12 @@ def _is_added(number: int) -> bool:
 
 
 def add(number: int) -> None:
-    """Make the device of this number. FileExistsError if there is one."""
+    """Create the device with this number. FileExistsError if there is one."""
     _control(_LOOP_CTL_ADD, number)
 
 
 def remove(number: int) -> None:
-    """Take the device of this number away. OSError if it is in use."""
+    """Remove the device with this number. OSError if it is in use."""
     _control(_LOOP_CTL_REMOVE, number)
 
 

@@ -1,7 +1,7 @@
-"""blklab's command line as a process of its own, and signals to it and what it starts.
+"""Runs blklab's command line as a separate process, and sends signals to it and its children.
 
-Each command is a fork of a process that has everything loaded: it is the whole command, from
-`main` to its exit code, without the quarter of a second that Python needs to begin.
+Each command is a fork of a process that has loaded everything: the whole command, from `main` to
+its exit code, without the quarter of a second that Python needs to start.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from blklab.start import main
 from tests.machine_world import HOME, OWN
 
 TARGETS = ("blklab", "group", "unshare", "program", "job")
-"""To which a signal goes: the command; its process group; what confines its program; that program;
-a process of the program's."""
+"""The receivers of a signal: the command; its process group; the program that confines the
+workload; the workload's program; a child of that program."""
 PHASES = ("begin", "written", "set", "runs", "ends")
-"""Of a live run: its start; something is written down; the disk is set; its program runs; the
-program has ended."""
+"""The phases of a live run: its start; the journal has a record; the disk is set; the program runs;
+the program has ended."""
 
 _ENVIRONMENT = {
     "HOME": str(HOME),
@@ -37,13 +37,13 @@ _ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 SECONDS_MAX = 60.0
-"""After which a command hangs; where all is emulated, `machine_soak` gives it longer."""
+"""A command that takes longer hangs; in an emulated machine `machine_soak` allows more."""
 _STEP_S = 0.002
 
 
 def load() -> None:
-    """All modules, and those of typer's that it loads for the first command, so that no fork loads
-    any."""
+    """Loads all modules, and those of typer's that it loads for the first command, so that no fork
+    loads any."""
     for name in ("typer._adapters", "pydantic.plugin._loader"):
         importlib.import_module(name)
     for module in pkgutil.walk_packages(blklab.__path__, "blklab."):
@@ -64,7 +64,7 @@ class Command:
 
     @classmethod
     def start(cls, *words: str) -> Command:
-        """Its stdout and stderr go to one file."""
+        """Starts it; stdout and stderr go to one file."""
         handle, name = tempfile.mkstemp(prefix="output-", dir=OWN)
         sys.stdout.flush()
         pid = os.fork()
@@ -74,7 +74,7 @@ class Command:
         return cls(words, pid, Path(name))
 
     def has_ended(self) -> bool:
-        """Looks, and does not wait."""
+        """Checks without waiting."""
         if self.code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -82,7 +82,7 @@ class Command:
         return self.code is not None
 
     def wait(self) -> int:
-        """For its end; if it `hangs` it is killed."""
+        """Waits for its end; kills it if it `hangs`."""
         if not self.until(lambda: False):
             self.hangs = True
             os.kill(self.pid, signal.SIGKILL)
@@ -92,7 +92,7 @@ class Command:
         return self.code
 
     def until(self, reached: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Wait for that, or for its end: True if either comes within the time."""
+        """Waits until `reached` or its end: True if either comes in time."""
         deadline = time.monotonic() + (SECONDS_MAX if seconds is None else seconds)
         while not (self.has_ended() or reached()):
             if time.monotonic() > deadline:
@@ -101,7 +101,7 @@ class Command:
         return True
 
     def send(self, number: int, target: str) -> bool:
-        """A signal to one of `TARGETS`. False if there is none such."""
+        """Sends a signal to one of `TARGETS`; False if that process does not exist."""
         if self.has_ended():
             return False
         with contextlib.suppress(ProcessLookupError, IndexError):
@@ -113,18 +113,18 @@ class Command:
         return False
 
     def program_runs(self) -> bool:
-        """Whether fio, or another program under it, does."""
+        """Whether fio, or another workload's program, runs."""
         return any(_name(pid).startswith(("fio", "python")) for pid in self._below(2))
 
     def _below(self, steps: int) -> list[int]:
-        """Its children, their children and so on."""
+        """Its descendants `steps` generations below."""
         pids, parents = [self.pid], _parents()
         for _ in range(steps):
             pids = sorted(pid for pid, parent in parents.items() if parent in pids)
         return pids
 
     def said(self) -> str:
-        """What it has printed."""
+        """Its output so far."""
         return self.output.read_text(errors="replace")
 
     def __str__(self) -> str:
@@ -132,7 +132,7 @@ class Command:
 
 
 def _become(words: Sequence[str], output: int) -> None:
-    """This fork is the command, and never comes back."""
+    """Turns this fork into the command; does not return."""
     code = 1
     try:
         os.setsid()
@@ -164,7 +164,7 @@ def _parents() -> dict[int, int]:
     for place in Path("/proc").iterdir():
         if place.name.isdecimal():
             with contextlib.suppress(OSError):
-                # Behind the name, which may hold anything in its parentheses.
+                # After the name, which is in parentheses and may contain any character.
                 text = (place / "stat").read_text().rpartition(")")[2].split()
                 if text[0] != "Z":
                     found[int(place.name)] = int(text[1])

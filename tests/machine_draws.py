@@ -1,4 +1,4 @@
-"""What is drawn for a sequence of `tests.machine_state`: jobs, settings, signals, moments."""
+"""Random inputs for a sequence of `tests.machine_state`: jobs, settings, signals, moments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMPARE = ("compare", "--disk", "wd10ezrx", "--workload", "desktop", "--schedule
            "--scheduler", "bfq", "--repeats", "5", "--out", str(COMPARED), "--no-keep")  # fmt: skip
 
 WITHOUT_A_CHANCE = (signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
-"""After these, what is left is owed: nothing of the process runs any more, or should."""
+"""Signals after which blklab cannot restore anything: its leftovers are owed."""
 STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 HARMLESS = (signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH)
 SIGNALS = st.one_of(
@@ -25,7 +25,7 @@ SIGNALS = st.one_of(
     st.sampled_from(sorted(signal.Signals)),
     st.sampled_from(sorted(signal.valid_signals())),
 )
-"""More often those that are sent in real life."""
+"""Signals that are common in practice come more often."""
 
 _FIO = "direct=1\nsize=1m\nruntime=250ms\ntime_based\n"
 JOBS = {
@@ -75,10 +75,10 @@ BEGUN_WITH = st.sampled_from((
     (("scheduler", "bfq"), ("iosched/low_latency", "0"), ("read_ahead_kb", "64")),
     (("scheduler", "kyber"), ("iosched/read_lat_nsec", "9000000"), ("nomerges", "1")),
 ))  # fmt: skip
-"""How a disk may be set before all."""
+"""Settings of a disk before the sequence."""
 LOADS = st.sampled_from(("reads", "writes", "several", "logs", "cgroup", *PROGRAMS))
 SCHEDULERS = st.sampled_from(RUN_WITH[:-2])
-"""Without those that are refused."""
+"""Schedulers that are accepted."""
 FRACTIONS = st.floats(0.0, 1.0).map(lambda value: round(value, 3))
 NAMES = st.sampled_from(("big", "small", "raw"))
 WITH_FILES = st.sampled_from(("big", "small"))
@@ -86,11 +86,11 @@ WITH_FILES = st.sampled_from(("big", "small"))
 
 @dataclass(frozen=True)
 class Moment:
-    """A point in a command's life."""
+    """A point of time in a command's run."""
 
     phase: str
     fraction: float
-    """Of a part of a second after the phase has begun."""
+    """Fraction of `PHASE_S` after the start of the phase."""
 
     def __str__(self) -> str:
         return f"{self.fraction * PHASE_S:.3f} s after '{self.phase}'"
@@ -102,7 +102,7 @@ MOMENTS = st.builds(Moment, st.sampled_from(PHASES), FRACTIONS)
 
 @dataclass(frozen=True)
 class Meanwhile:
-    """What another does while a command runs."""
+    """An action of another program while a command runs."""
 
     moment: Moment
     name: str

@@ -1,12 +1,12 @@
-"""What a machine has to be like after what was done to it: as before, or as it was asked for.
+"""The expected state of a machine after each step: unchanged, or as requested.
 
-`Model` knows the last `Snapshot` and what each entry of ``blklab apply`` found. A step says what it
-was asked to change (`Asked`); `settle` looks at the machine and raises `LostError` if anything
-else is otherwise.
+`Model` keeps the last `Snapshot` and the state before each entry of ``blklab apply``. A step
+returns the requested changes (`Asked`); `settle` takes a new snapshot and raises `LostError` if
+anything else has changed.
 
-Killed without a chance (SIGKILL), blklab may leave settings changed and files of its own
-until the next ``restore``, run or ``undo``. Until then those keys are *owed*: not compared, and
-what they have to come back to is kept.
+After SIGKILL, blklab may leave changed settings and its own files until the next ``restore``, run
+or ``undo``. Until then those keys are *owed*: they are not compared, and their expected values are
+kept.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from tests.machine_snapshot import Snapshot, is_seen, settings, snapshot
 from tests.machine_world import STATE, Disk, World
 
 ANYTHING = "anything"
-"""Of a key that may come to any value."""
+"""Stands for any value of a key."""
 Values = frozenset[str | None]
-"""That are right; None if it is right that the key is not there."""
+"""The accepted values; None means that the key may be absent."""
 Asked = dict[str, Values]
 
 RULES = "machine/etc/udev/rules.d/99-blklab.rules"
 RECORD = "state/applied.json"
 _COUPLED = ("scheduler", "nr_requests", "wbt_lat_usec", "async_depth")
-"""What the kernel sets with a scheduler, beside the scheduler's tunables."""
+"""Settings that the kernel changes with the scheduler, besides the scheduler's tunables."""
 _WITH = {
     "nr_requests": ("async_depth", "iosched/async_depth"),
     "iosched/slice_idle": ("iosched/slice_idle_us",),
     "iosched/strict_guarantees": ("iosched/slice_idle", "iosched/slice_idle_us"),
 }
-"""What the kernel sets with these, or what is another name of the same."""
+"""Settings that the kernel changes with these, or that are other names for them."""
 _SHOWN = 12
 
 
 class LostError(AssertionError):
-    """The machine is not as it has to be."""
+    """The machine is not in the expected state."""
 
 
 @dataclass
@@ -46,17 +46,17 @@ class Applied:
     """One entry of the record, as the user sees it."""
 
     roles: tuple[str, ...]
-    """Of the disks that it is for."""
+    """The roles of its disks."""
     before: Snapshot
     files: Asked
-    """What `RULES` and `RECORD` were."""
+    """The contents of `RULES` and `RECORD` before."""
     chosen: Mapping[str, str] = field(default_factory=dict)
-    """The settings that were applied to each of them."""
+    """The settings applied to each of them."""
     changed_since: dict[str, set[str | None]] = field(default_factory=dict)
     """Settings made by other programs since."""
 
     def undone(self, keys: Iterable[str]) -> Asked:
-        """What undoing it asks for."""
+        """The changes that an undo requests."""
         asked = {
             key: frozenset({self.before.get(key)} | self.changed_since.get(key, set()))
             for key in {*self.before, *keys}
@@ -66,31 +66,31 @@ class Applied:
 
 
 def one(value: str | None) -> Values:
-    """Nothing but this is right."""
+    """Accepts only this value."""
     return frozenset({value})
 
 
 class Model:
-    """Of one world, from the moment at which it is made."""
+    """The expected state of one world, from its creation on."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.started: list[int] = []
-        """Processes of blklab's."""
+        """blklab's processes so far."""
         self.compared = 0
         self.stack: list[Applied] = []
         self.interrupted: Applied | None = None
-        """The latest entry, if it is not whole."""
+        """The latest entry, if it is incomplete."""
         self.owed: dict[str, set[str | None]] = {}
         self.leftovers = False
         """Whether a killed command may have left files of its own."""
         self.leftovers_in: set[str] = set()
-        """On these disks' file systems."""
+        """Disks whose file systems may have such files."""
         self._unseen: Asked = {}
-        """What was asked for where there is no look at it now."""
+        """Requested changes of keys that cannot be observed now."""
         self.state = snapshot(world)
 
-    # What was done.
+    # Steps.
 
     def set_by_user(self, changes: Mapping[str, str | None]) -> Asked:
         """Another program has set this; undo and restore may leave it."""
@@ -99,7 +99,7 @@ class Model:
             for entry in self.stack:
                 entry.changed_since.setdefault(key, set()).add(value)
             if key.split("/")[1] in owing:
-                # All that there was is owed already.
+                # Everything from before is owed already.
                 self.owed.setdefault(key, {None}).add(value)
         return {key: one(value) for key, value in changes.items()}
 
@@ -114,19 +114,19 @@ class Model:
         return changes
 
     def killed(self, disk: Disk, asked: Asked) -> None:
-        """A live run on this disk may have been in the middle of anything; `asked` is what others
-        have set meanwhile."""
+        """A live run on this disk was killed at any point; `asked` has the changes by other
+        programs meanwhile."""
         again = disk.role in self._owing()
         for key in {*self.state, *asked}:
             if key.startswith(f"queue/{disk.role}/"):
-                # What an earlier one has left is not what it has to come back to.
+                # The leftovers of an earlier run are not the state to restore.
                 right = self.owed.setdefault(key, {None if again else self.state.get(key)})
                 right |= asked.get(key, frozenset())
         self.leftovers = True
         self.leftovers_in.add(disk.role)
 
     def was_replaced(self, disk: Disk, fresh: Mapping[str, str]) -> Asked:
-        """Another device, with the settings of a new one."""
+        """The disk is another device now, with a new device's settings."""
         prefix = f"queue/{disk.role}/"
         gone = {key for key in (*self.state, *self.owed) if key.startswith(prefix)}
         self._not_owed((disk.role,))
@@ -134,17 +134,17 @@ class Model:
         return self.set_by_user(changes | {prefix + name: value for name, value in fresh.items()})
 
     def forgotten(self, disk: Disk) -> Asked:
-        """It is right as it is."""
+        """The user has chosen to keep the disk's present settings."""
         freed = [key for key in self._queue_keys() if key.startswith(f"queue/{disk.role}/")]
         gone = [key for key in self.owed if key.startswith(f"queue/{disk.role}/")]
         self._not_owed((disk.role,))
         return dict.fromkeys((*gone, *freed), frozenset({ANYTHING})) if gone else {}
 
     def applied(self, disks: Collection[Disk], chosen: Mapping[str, str], before: Asked) -> Asked:
-        """What was `chosen` was applied to the disks. What was asked for `before` may have been
-        there by then; the kernel sets with a scheduler what it likes."""
+        """The settings in `chosen` were applied to the disks. The changes of `before` may have come
+        earlier; other settings that the kernel changes with the scheduler may have any value."""
         roles = tuple(disk.role for disk in disks)
-        # It is refused while leftovers exist: another command has just undone them.
+        # apply is refused while leftovers exist: another command has just removed them.
         before = before | self._due(roles)
         self._not_owed(roles)
         meanwhile = {key: set(values) for key, values in before.items()}
@@ -162,8 +162,8 @@ class Model:
         return asked
 
     def _applied_again(self, role: str, earlier: Iterable[Applied], before: Asked) -> Asked:
-        """What was applied to the disk before belongs to its rule too, so it is set again where
-        another program, or a disk that was inserted again, has changed it since."""
+        """Settings applied to the disk earlier are in its rule too, so they are set again if
+        another program, or a new insertion of the disk, has changed them since."""
         asked: Asked = {}
         for entry in earlier:
             if role not in entry.roles:
@@ -176,18 +176,18 @@ class Model:
         return asked
 
     def _now(self, key: str, asked: Asked) -> Values:
-        """What it may be, after what was `asked` for since the last look at it."""
+        """Its possible values after the changes of `asked` since the last snapshot."""
         return asked.get(key, one(self.state.get(key)))
 
     def _switches(self, role: str, scheduler: str | None, asked: Asked) -> bool:
-        """Whether the disk may have had another one."""
+        """Whether the disk may have had another scheduler."""
         return scheduler is not None and self._now(f"queue/{role}/scheduler", asked) != one(
             scheduler
         )
 
     def coupled(self, role: str, before: Asked) -> Asked:
-        """The keys of the disk that go with its scheduler, this or one that it had `before`; each
-        may come to anything."""
+        """The disk's keys that depend on its scheduler, the present one or one of `before`; each
+        may have any value."""
         names = {
             key
             for key in (*self._queue_keys(), *before)
@@ -199,7 +199,7 @@ class Model:
         }
 
     def undone(self, count: int) -> Asked:
-        """The latest `count` entries were taken back."""
+        """The latest `count` entries were undone."""
         asked: Asked = {}
         for _ in range(count):
             entry = self.stack.pop()
@@ -213,7 +213,7 @@ class Model:
         return [*now, *(key for key in self.state if key.startswith("queue/"))]
 
     def entries(self) -> list[bool]:
-        """Of the record: whether each entry is whole."""
+        """For each entry of the record, whether it is complete."""
         try:
             document = json.loads((STATE / "applied.json").read_text())
         except FileNotFoundError:
@@ -221,7 +221,7 @@ class Model:
         return [entry["done"] for entry in document["entries"]]
 
     def restored(self) -> Asked:
-        """What was owed is due."""
+        """Everything that was owed must be restored now."""
         asked = self._due(self._owing())
         seen = {disk.role for disk in self.world.with_files if disk.is_mounted()}
         self.leftovers_in &= {disk.role for disk in self.world.with_files} - seen
@@ -230,7 +230,7 @@ class Model:
         return asked
 
     def _due(self, roles: Collection[str]) -> Asked:
-        """What is owed of these disks; of their other settings, that they are not there."""
+        """The owed values of these disks; their other settings must be absent."""
         due: Asked = {}
         for role in self._owing().intersection(roles):
             prefix = f"queue/{role}/"
@@ -241,8 +241,8 @@ class Model:
         return due
 
     def _udev_may_set(self, role: str) -> bool:
-        """Whether the rule and another program set different values of the disk: any event of it,
-        as a program that closes it, may set it again."""
+        """Whether the rule and another program set different values: any udev event of the disk,
+        such as one after a program has closed it, may set the rule's again."""
         return self.world.virtual and any(
             role in entry.roles and key.startswith(f"queue/{role}/")
             for entry in self.stack
@@ -250,7 +250,7 @@ class Model:
         )
 
     def _not_owed(self, roles: Collection[str]) -> None:
-        """A run that was killed has left nothing of these: it had not begun, or it is too late."""
+        """A killed run has no leftovers on these disks: it had not begun, or they are gone."""
         gone = [key for key in self.owed if key.split("/")[1] in roles]
         for key in gone:
             del self.owed[key]
@@ -258,10 +258,10 @@ class Model:
     def _owing(self) -> set[str]:
         return {key.split("/")[1] for key in self.owed}
 
-    # How it is.
+    # Comparison.
 
     def settle(self, asked: Asked) -> None:
-        """LostError unless the machine is as it was asked for, and otherwise as before."""
+        """LostError unless the requested changes, and no others, have happened."""
         now = snapshot(self.world, self.started)
         if lines := self._wrong(now, asked):
             more = [f"... and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
@@ -305,7 +305,7 @@ def _text(value: str | None) -> str:
 
 
 def _is_kept(key: str) -> bool:
-    """What blklab keeps on purpose: the directory of its journal, and the locks of disks."""
+    """Whether blklab keeps it on purpose: the journal's directory, or a disk's lock."""
     name = key.rpartition("/")[2]
     return key == "state/journal" or (
         key.startswith("state/journal/disk-") and name.endswith(".lock")
@@ -313,7 +313,7 @@ def _is_kept(key: str) -> bool:
 
 
 def _is_leftover(key: str) -> bool:
-    """Of blklab's own, that goes with the command."""
+    """Whether it is a file of blklab's that a command removes at its end."""
     if key.startswith("file/"):
         return key.split("/")[2].startswith(".blklab-")
     ours = ("tmp/", "state/journal/", "cgroup/", "tracing/", "shm/")
@@ -321,6 +321,6 @@ def _is_leftover(key: str) -> bool:
 
 
 def _is_partial(key: str) -> bool:
-    """A file that is being written, beside the one that it will be."""
+    """Whether it is a temporary file, to be renamed when it is complete."""
     return any(key.startswith(f"{whole.rpartition('/')[0]}/.{whole.rpartition('/')[2]}.")
                for whole in (RULES, RECORD))  # fmt: skip

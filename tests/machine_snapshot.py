@@ -1,6 +1,6 @@
 """Everything that blklab could change on a machine, in one flat table.
 
-A key says what it is and of what: ``queue/raw/nr_requests``, ``file/big/thesis``,
+A key has the kind, the owner and the name: ``queue/raw/nr_requests``, ``file/big/thesis``,
 ``machine/etc/udev/rules.d/99-blklab.rules``, ``mount/...``, ``process/...``. The value is the
 whole of it or a digest, so two tables are compared with ``==``.
 """
@@ -31,13 +31,13 @@ Snapshot = dict[str, str]
 
 _TRACING = Path("/sys/kernel/tracing")
 _QUIET_S = 5.0
-"""So long a process may take to end after the one that started it."""
+"""The time in which a process must end after its parent."""
 _BELOW_MACHINE = "var/lib/blklab"
-"""The mount point of `STATE`, which is made for it."""
+"""The mount point of `STATE`, created for it."""
 
 
 def snapshot(world: World, started: Collection[int] = ()) -> Snapshot:
-    """How all is now; `started` are the processes of blklab's that there were."""
+    """The present state; `started` are the ids of all blklab processes so far."""
     settle_udev()
     found: Snapshot = {}
     for disk in world.disks:
@@ -54,8 +54,8 @@ def snapshot(world: World, started: Collection[int] = ()) -> Snapshot:
 
 
 def is_seen(key: str, world: World) -> bool:
-    """Whether there is a look at it now: files only of what is mounted, settings of what is
-    there."""
+    """Whether the key can be observed now: files need a mounted file system, settings a present
+    disk."""
     kind, role, *_ = key.split("/")
     disk = next((disk for disk in world.disks if disk.role == role), None)
     if disk is None:
@@ -70,7 +70,7 @@ def is_seen(key: str, world: World) -> bool:
 
 
 def settings(disk: Disk) -> dict[str, str]:
-    """Every attribute of the queue that can be read; of the scheduler the one in use."""
+    """Every readable attribute of the queue; of `scheduler` only the active one."""
     found = {}
     for place in (disk.queue, disk.queue / "iosched"):
         for path in _files(place):
@@ -97,7 +97,7 @@ def _of_disk(disk: Disk) -> Snapshot:
 
 
 def _of_machines_disks(world: World) -> Snapshot:
-    """Those that none of this is about: each queue but ours and those of loop devices."""
+    """The queues of the real machine's disks, which must not change; without loop devices."""
     ours = {disk.name for disk in world.disks}
     return {
         f"machines/{path.relative_to('/sys/class/block')}": path.read_text()
@@ -116,7 +116,7 @@ def _files(place: Path) -> list[Path]:
 
 
 def _tree(top: Path, prefix: str) -> Snapshot:
-    """Every name below `top`, with the mode and what it holds."""
+    """Every name below `top`, with mode and content."""
     found = {}
     for path in _walk(top):
         with contextlib.suppress(FileNotFoundError):
@@ -131,7 +131,7 @@ def _walk(top: Path) -> Iterator[Path]:
 
 
 def told(path: Path) -> str:
-    """Mode, owner, and what it holds."""
+    """Mode, owner and content."""
     status = path.lstat()
     told = f"{stat.filemode(status.st_mode)} {status.st_uid}:{status.st_gid}"
     if stat.S_ISLNK(status.st_mode):
@@ -146,12 +146,12 @@ def _digest(content: bytes) -> str:
 
 
 def _changed_files() -> Snapshot:
-    """Files of the machine that are not as the machine has them."""
+    """Files that differ from those of the real machine."""
     found = {}
     for path in _walk(CHANGED):
         name = path.relative_to(CHANGED)
         now, machine = told(path), MACHINE / name
-        # A directory is there as soon as something in it has changed.
+        # The overlay has a directory as soon as something in it has changed.
         same = path.is_dir() and machine.is_dir() and now == told(machine)
         if not (same or _BELOW_MACHINE.startswith(str(name))):
             found[f"machine/{name}"] = now
@@ -159,7 +159,7 @@ def _changed_files() -> Snapshot:
 
 
 def mounts() -> Snapshot:
-    """Each mount with its options; of several at one place all."""
+    """Each mount with its options, including several mounts at one path."""
     found: Snapshot = {}
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         words = line.split()
@@ -192,7 +192,7 @@ def _processes() -> Snapshot:
 
 
 def processes() -> dict[int, str]:
-    """All of the machine with their words."""
+    """All processes of the machine with their command lines."""
     found = {}
     for place in Path("/proc").iterdir():
         if place.name.isdecimal():

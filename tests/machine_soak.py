@@ -27,12 +27,12 @@ from tests.machine_world import UNSHARED, remove_cgroups
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS = 8
-"""Of a sequence at most, beside those with which it ends."""
+"""The most steps of a sequence, besides those of its end."""
 _BATCH = 25
 _FIGURES = ("sequences", "steps", "commands", "changes from outside", "signals", "compared",
             "lost", "seconds")  # fmt: skip
-"""Sequences, their steps; commands of blklab's, what others did while one ran, signals to one;
-values that were compared; sequences that lost something; of all processes together."""
+"""Counts over all processes: sequences, steps; blklab's commands, actions of other programs
+meanwhile, signals; compared values; failed sequences; the seconds are added."""
 _VIRTUAL_S = 7200.0
 _VIRTUAL_COMMAND_S = 900.0
 """An emulated computer takes its time: thirty times that of a real one, beside other work more."""
@@ -50,7 +50,7 @@ class Batch:
     seed: int
     figures: dict[str, int]
     failed: str
-    """What Hypothesis says of it; empty if all went well."""
+    """Hypothesis's output; empty without a failure."""
 
 
 def batch(seed: int, sequences: int, *, go_on: bool = False, virtual: bool = False) -> Batch:
@@ -148,7 +148,7 @@ def inside(seed: int, sequences: int, *, goes_on: bool, virtual: bool) -> int:
 
 
 def total(every: Sequence[Batch]) -> dict[str, int]:
-    """Of all batches; signals by name come last, the most frequent first."""
+    """The sums over all batches; signals by name come last, the most frequent first."""
     figures: Counter[str] = Counter()
     for one in every:
         figures.update(one.figures)

@@ -1,11 +1,11 @@
-"""Random sequences of all that is done to a machine with blklab, and against it.
+"""Random sequences of blklab's commands on a machine, and of disturbances.
 
 Hypothesis draws live runs, ``apply``, ``undo`` and ``restore``, signals to them at random moments,
-what others do meanwhile (settings, files, unmounts, full disks, disks that go) and shortens a
-sequence that fails. After each step `Model.settle` compares the whole machine.
+actions of other programs meanwhile (settings, files, unmounts, full disks, removed disks), and
+shrinks a failing sequence. After each step `Model.settle` compares the whole machine.
 
-No draw depends on what is found: a sequence that is tried again is the same one, and only its
-moments are the machine's own.
+No draw depends on the machine's state, so that a sequence can be repeated; only the timing
+differs.
 """
 
 from __future__ import annotations
@@ -52,33 +52,33 @@ from tests.machine_user import User
 from tests.machine_world import HOME, OWN, STATE, Disk, World
 
 FIGURES: Counter[str] = Counter()
-"""What was done, over all sequences of this process."""
+"""Counts of steps and commands over all sequences of this process."""
 SCRIPT: list[str] = []
-"""The sequence that runs, as one would type it."""
+"""The current sequence as shell commands."""
 
 
 @dataclass(frozen=True)
 class Lost:
-    """What was lost by a sequence."""
+    """A failed sequence."""
 
     why: str
     script: list[str]
     number: int
-    """Of the sequence in this process."""
+    """The number of the sequence in this process."""
 
     def __str__(self) -> str:
         return "\n".join([f"Sequence {self.number}, as one would type it:", *self.script, self.why])
 
 
 LOST: list[Lost] = []
-"""By all sequences of this process."""
+"""The failures of all sequences of this process."""
 
 
 Rule = TypeVar("Rule", bound=Callable[..., None])
 
 
 def step(**drawn: st.SearchStrategy[Any]) -> Callable[[Rule], Rule]:
-    """A rule of Hypothesis's that does nothing once something is lost."""
+    """A rule for Hypothesis that does nothing after a failure."""
 
     def made(do: Rule) -> Rule:
         @functools.wraps(do)
@@ -87,7 +87,7 @@ def step(**drawn: st.SearchStrategy[Any]) -> Callable[[Rule], Rule]:
                 try:
                     do(self, **values)
                 except Exception:
-                    # A mistake of the model's, or a machine that is out of order.
+                    # An error of the model, or a broken machine.
                     self._fail(traceback.format_exc())
 
         decorated: Any = rule
@@ -97,11 +97,11 @@ def step(**drawn: st.SearchStrategy[Any]) -> Callable[[Rule], Rule]:
 
 
 class MachineState(RuleBasedStateMachine):
-    """One sequence. `world` is set once for the process, and made anew for each."""
+    """One sequence. `world` is set once per process and created again for each sequence."""
 
     world: World
     goes_on = False
-    """Whether a sequence that loses something is only counted."""
+    """Whether a failing sequence is only counted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class MachineState(RuleBasedStateMachine):
         begun_with=st.fixed_dictionaries(dict.fromkeys(("big", "small", "raw"), BEGUN_WITH))
     )
     def begin(self, begun_with: dict[str, tuple[tuple[str, str], ...]]) -> None:
-        """Disks have settings made by hand."""
+        """Sets the disks' settings before the first command."""
         asked: Asked = {}
         for role, chosen in begun_with.items():
             for what in chosen:
@@ -144,7 +144,7 @@ class MachineState(RuleBasedStateMachine):
         options: set[str],
         others: list[Meanwhile],
     ) -> None:
-        """A live run of any kind, and what others do meanwhile."""
+        """A live run of any kind, with actions of other programs meanwhile."""
         words = _words_of_run(self._disk(role), load, scheduler, cold, sorted(options))
         self._run(words, self._disk(role), others)
 
@@ -153,7 +153,7 @@ class MachineState(RuleBasedStateMachine):
     def run_and_signal(
         self, role: str, load: str, scheduler: str, others: list[Meanwhile], blow: Blow
     ) -> None:
-        """A live run that would go well, and a signal."""
+        """A live run without errors, and a signal to it."""
         words = _words_of_run(self._disk(role), load, scheduler, False, ["--write-device"])
         self._run(words, self._disk(role), others, blow)
 
@@ -185,7 +185,7 @@ class MachineState(RuleBasedStateMachine):
         self._settle(asked)
 
     def _meanwhile(self, event: Meanwhile, command: Command, disk: Disk, asked: Asked) -> Asked:
-        """What it may change, beside what was `asked` before; the run may put some of it back."""
+        """The possible changes of an action, besides those of `asked`; the run may restore some."""
         FIGURES["changes from outside"] += 1
         other = self._disk(event.role)
         lives = not command.has_ended()
@@ -196,7 +196,7 @@ class MachineState(RuleBasedStateMachine):
             state = self.model.state
             either = {key: values | {state.get(key)} for key, values in written.items()}
             if event.what[0] == "scheduler":
-                # Read while the run may be setting one too: this much is of either, or of both.
+                # Read while the run may be setting it too: the value is that of either.
                 coupled = self.model.coupled(disk.role, either)
                 coupled |= {key: either[key] for key in either if key.endswith("/scheduler")}
                 return either | self.model.may_be(coupled)
@@ -229,7 +229,7 @@ class MachineState(RuleBasedStateMachine):
 
     @step(role=NAMES, choice=st.sampled_from(APPLIED))
     def apply(self, role: str, choice: tuple[str, dict[str, str]]) -> None:
-        """Apply it to one disk."""
+        """Applies settings to one disk."""
         self._apply(role, choice, "id", None)
 
     @step(role=NAMES, choice=st.sampled_from(APPLIED), kind=st.sampled_from(("id", "kind")),
@@ -237,7 +237,7 @@ class MachineState(RuleBasedStateMachine):
     def apply_and_signal(
         self, role: str, choice: tuple[str, dict[str, str]], kind: str, blow: Blow | None
     ) -> None:
-        """Apply it to one or to all of its kind, perhaps with a signal."""
+        """Applies settings to one disk or to all of its kind, perhaps with a signal."""
         self._apply(role, choice, kind, blow)
 
     def _apply(
@@ -265,7 +265,7 @@ class MachineState(RuleBasedStateMachine):
 
     @step(everything=st.booleans(), blow=EARLY_BLOWS)
     def undo(self, everything: bool, blow: Blow | None) -> None:
-        """Take back the latest, or all; perhaps with a signal."""
+        """Undoes the latest entry or all; perhaps with a signal."""
         command = self._start("undo", *(["--all"] if everything else []))
         struck = self._strike_early(command, blow, self.world.big)
         code = self._ended(command)
@@ -280,7 +280,7 @@ class MachineState(RuleBasedStateMachine):
 
     @step(blow=EARLY_BLOWS, forget=st.none() | NAMES)
     def restore(self, blow: Blow | None, forget: str | None) -> None:
-        """Put right what killed runs have left; perhaps with a signal."""
+        """Restores leftovers of killed runs; perhaps with a signal."""
         words = ["--forget", self._disk(forget).name] if forget else []
         command = self._start("restore", *words)
         struck = self._strike_early(command, blow, self.world.big)
@@ -293,11 +293,11 @@ class MachineState(RuleBasedStateMachine):
         else:
             self._settle(self.model.forgotten(self._disk(forget)) if code == 0 else {})
 
-    # What others do.
+    # Actions of other programs.
 
     @step(role=NAMES, what=st.sampled_from(WRITTEN))
     def write(self, role: str, what: tuple[str, str]) -> None:
-        """Another program makes a setting."""
+        """Another program changes a setting."""
         self._settle(self.user.sets(self._disk(role), *what))
 
     @step(role=WITH_FILES, what=st.sampled_from(("fill", "free", "save", "ro", "rw")))
@@ -312,7 +312,7 @@ class MachineState(RuleBasedStateMachine):
 
     @step(role=WITH_FILES)
     def mount_or_not(self, role: str) -> None:
-        """A file system that is mounted is not any more, and the other way round."""
+        """Unmounts a mounted file system, or mounts an unmounted one."""
         disk = self._disk(role)
         self._settle((self.user.unmounts if disk.is_mounted() else self.user.mounts)(disk))
 
@@ -326,14 +326,14 @@ class MachineState(RuleBasedStateMachine):
         """blklab may have no room for its records, or no permission to write them."""
         self._settle(self.user.takes_state(what))
 
-    # Parts of them.
+    # Parts of the rules.
 
     def _disk(self, role: str) -> Disk:
         disk: Disk = getattr(self.world, role)
         return disk
 
     def _of_its_kind(self, disk: Disk) -> list[Disk]:
-        """Those of the same driver, as their names say, that are rotational or are not, as it."""
+        """The disks with the same driver (by name) and the same `rotational`."""
 
         def kind(one: Disk) -> tuple[str, str]:
             driver = "loop" if one.name.startswith("loop") else one.name[:2]
@@ -354,7 +354,7 @@ class MachineState(RuleBasedStateMachine):
         return command
 
     def _ended(self, command: Command) -> int:
-        """Its exit code, when it has ended."""
+        """Waits for its end; its exit code."""
         code = command.wait()
         if command.hangs:
             self._fail(f"{command} hung: {command.said()}")
@@ -362,7 +362,7 @@ class MachineState(RuleBasedStateMachine):
         return code
 
     def _strike(self, command: Command, blow: Blow) -> bool:
-        """Whether it was sent to something that can have ended by it."""
+        """Sends the signal; whether it may have ended the command."""
         name = _name(blow.number)
         sent = command.send(blow.number, blow.target)
         SCRIPT.append(f"kill -{name} {blow.target}  # {blow.moment}{'' if sent else ': too late'}")
@@ -406,7 +406,7 @@ class MachineState(RuleBasedStateMachine):
                 output.unlink()
 
     def _fail(self, why: str) -> None:
-        """Nothing more is done; the sequence ends when all of it has been drawn."""
+        """Records the failure; the remaining steps do nothing."""
         if not self._lost:
             self._lost = why
             FIGURES["lost"] += 1
@@ -420,7 +420,8 @@ class MachineState(RuleBasedStateMachine):
             raise LostError(self._lost)
 
     def _end(self) -> None:
-        """All is mounted, restored and undone, and as it was but for what was asked."""
+        """Mounts, restores and undoes everything: the state must be the first one, except for
+        requested changes."""
         self.state(what="fine")
         for disk in self.world.with_files:
             if disk.is_mounted():
@@ -445,7 +446,7 @@ def _words_of_run(
 
 
 def _wait(command: Command, moment: Moment, disk: Disk) -> None:
-    """For this moment of the command, or its end."""
+    """Waits for this moment of the command, or for its end."""
     scheduler = disk.queue / "scheduler"
     before = scheduler.read_text()
     records = _records()
@@ -462,7 +463,7 @@ def _wait(command: Command, moment: Moment, disk: Disk) -> None:
 
 
 def _records() -> set[tuple[str, int]]:
-    """Of the journal, each with its time."""
+    """The journal's records, each with its time."""
     found = set()
     for path in (STATE / "journal").glob("*.json"):
         with contextlib.suppress(FileNotFoundError):
@@ -471,12 +472,12 @@ def _records() -> set[tuple[str, int]]:
 
 
 def _either(one: Asked, other: Asked) -> Asked:
-    """Of keys of both, what either allows."""
+    """The union of the values that either allows."""
     return {key: one.get(key, frozenset()) | other.get(key, frozenset()) for key in {*one, *other}}
 
 
 def _is_deadly(blow: Blow | None) -> bool:
-    """Whether blklab has no chance to put anything back."""
+    """Whether the signal leaves blklab no chance to restore anything."""
     return (
         blow is not None and blow.number in WITHOUT_A_CHANCE and blow.target in ("blklab", "group")
     )

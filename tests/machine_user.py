@@ -1,4 +1,4 @@
-"""What others do to the machine, each with what is right from then on."""
+"""Actions of other programs and of the user; each returns the changes that it may cause."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _FILLER_BYTES_MAX = 64 * MIB
 
 
 class User:
-    """Of one sequence; `tell` hears each action as one would type it."""
+    """The actions of one sequence; `tell` receives each as a shell command."""
 
     def __init__(self, world: World, model: Model, tell: Callable[[str], None]) -> None:
         self.world, self.model, self.tell = world, model, tell
 
     def sets(self, disk: Disk, attribute: str, value: str) -> Asked:
-        """An attribute of a queue; the kernel may refuse it."""
+        """Sets an attribute of a queue; the kernel may refuse it."""
         path = disk.queue / attribute
         self.tell(f"echo {value} >{path}")
         before = settings(disk)
@@ -40,7 +40,7 @@ class User:
         )
 
     def fills(self, disk: Disk) -> Asked:
-        """The file system."""
+        """Fills the file system."""
         path = disk.point / "filler"
         if not disk.is_mounted():
             return {}
@@ -48,13 +48,13 @@ class User:
         return self._in_file(disk, path, lambda: _write_all(path))
 
     def frees(self, disk: Disk) -> Asked:
-        """What was filled."""
+        """Frees the filled space."""
         path = disk.point / "filler"
         self.tell(f"rm -f {path}")
         return self._in_file(disk, path, lambda: path.unlink(missing_ok=True))
 
     def saves(self, disk: Disk) -> Asked:
-        """A file."""
+        """Writes a file."""
         path = disk.point / "thesis"
         self.tell(f"echo more >>{path}")
 
@@ -71,15 +71,15 @@ class User:
         return {f"{place}/{disk.role}/{path.name}": one(told(path) if path.exists() else None)}
 
     def unmounts(self, disk: Disk, *options: str) -> Asked:
-        """Where it is in use it stays."""
+        """Unmounts the disk, unless it is in use."""
         return self._mount("umount", *options, str(disk.point)) if disk.is_mounted() else {}
 
     def mounts(self, disk: Disk) -> Asked:
-        """As it was."""
+        """Mounts the disk again."""
         return self._mount("mount", str(disk.node), str(disk.point))
 
     def remounts(self, place: Path, how: str) -> Asked:
-        """Read-only or writable; where files are open for writing it stays."""
+        """Makes it read-only or writable; without effect while files are open for writing."""
         return self._mount("mount", "-o", f"remount,{how}", str(place))
 
     def _mount(self, *words: str) -> Asked:
@@ -89,7 +89,7 @@ class User:
         return {key: one(mounts().get(key))}
 
     def replaces(self, disk: Disk) -> Asked:
-        """The disk is pulled out and put in again: a new queue, with settings of its own."""
+        """Removes the disk and inserts it again: its queue is new, with default settings."""
         was_mounted = disk.is_mounted()
         asked = self.unmounts(disk)
         self.tell(f"# {disk.name} is pulled out and put in again")
@@ -99,8 +99,8 @@ class User:
         return asked | self.mounts(disk) if was_mounted else asked
 
     def breaks(self, disk: Disk) -> Asked:
-        """It fails and is well again a little later, with nothing on it; in the virtual machine
-        it goes, until it `comes_again`."""
+        """The disk fails and works again a little later, empty; in the virtual machine it is absent
+        until `comes_again`."""
         if self.world.virtual:
             if disk.is_there():
                 self.tell(f"echo 1 >/sys/block/{disk.name}/device/delete")
@@ -113,7 +113,7 @@ class User:
         return {f"data/{disk.role}/{part}": frozenset({ANYTHING}) for part in ("first", "second")}
 
     def comes_again(self, disk: Disk) -> Asked:
-        """If it has gone."""
+        """Inserts the disk again, if it is absent."""
         if disk.is_there():
             return {}
         self.tell(f"# {disk.role} is put in again")
@@ -121,8 +121,7 @@ class User:
         return self.model.was_replaced(disk, settings(disk))
 
     def takes_state(self, what: str) -> Asked:
-        """Where blklab keeps its records there is no room ("full"), nothing may be written ("ro"),
-        or all is "fine" again."""
+        """The file system of blklab's records becomes "full", read-only ("ro"), or "fine" again."""
         filler = STATE / "filler"
         asked = self.remounts(STATE, "rw")
         if what == "full":
@@ -142,7 +141,7 @@ class User:
 
 
 def _write_all(path: Path) -> None:
-    """As much as there is room for."""
+    """Writes until the file system is full."""
     with contextlib.suppress(OSError), path.open("ab", buffering=0) as file:
         while file.tell() < _FILLER_BYTES_MAX:
             file.write(bytes(1 << 16))

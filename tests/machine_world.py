@@ -1,10 +1,9 @@
-"""A machine of our own to do harm in: namespaces, an overlay over every file, disks on loops.
+"""A disposable machine: namespaces, an overlay over every file, disks on loop devices.
 
-`enter` turns a process that ``unshare`` has started (`UNSHARED`) into the first one of a machine
-that sees this machine's files, writes none of them, and has no disks but its own. blklab runs
-there as it is installed, with nothing redirected: ``/etc/udev/rules.d``, ``/var/lib/blklab`` and
-``/tmp`` are the paths that it always has. `World` is what lies there: disks, file systems, the
-user's own files.
+`enter` turns a process that ``unshare`` has started (`UNSHARED`) into the first process of a
+machine that reads this machine's files, writes none of them, and has only its own disks. blklab
+runs there as installed, with its usual paths: ``/etc/udev/rules.d``, ``/var/lib/blklab`` and
+``/tmp``. `World` has the machine's disks, file systems, and the user's files.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from tests import loop_device, real_tracefs, virtual_machine
 
 UNSHARED = ("setpriv", "--pdeathsig", "KILL", "--", "unshare", "--mount", "--pid", "--ipc",
             "--fork", "--kill-child=KILL", "--propagation", "private", "--")  # fmt: skip
-"""In front of a command: with it all that it has mounted and started goes."""
+"""A prefix for a command: its mounts and processes end with it."""
 
 OWN = Path("/mnt")
-"""A tmpfs in the new root: images, mount points, what was written over the machine's files."""
+"""A tmpfs in the new root: images, mount points, the overlay's changed files."""
 CHANGED = OWN / "changed"
 """Each file of the machine that was written, made or (a device 0:0) removed."""
 MACHINE = OWN / "machine"
-"""The machine's files as they are."""
+"""The real machine's files."""
 BENEATH = OWN / "beneath"
-"""`OWN` again without what is mounted in it: what lies below mount points."""
+"""`OWN` again without the mounts inside it: the files below mount points."""
 HOME = OWN / "home"
 STATE = Path("/var/lib/blklab")
 STATE_BYTES = 256 << 10
@@ -46,22 +45,23 @@ _HIERARCHIES = {
     ("cgroup", "-o", "blkio"): CGROUPS / "blkio",
     ("cgroup2",): CGROUPS / "unified",
 }
-"""Of cgroups, in which there can be weights of I/O."""
+"""The cgroup hierarchies that can have I/O weights."""
 _CGROUP = "blklab-machine-"
 _CLONE_NEWCGROUP = 0x02000000
-"""Of linux/sched.h; Python has it since 3.12."""
+"""From linux/sched.h; Python has it since 3.12."""
 _OLD = Path("/tmp")
 _NUMBERS = range(64)
 _FIRST_DEVICE, _DEVICES = 1000, 8
-"""Of the loop devices of number 0; how many each has. Other tests have lower ones."""
+"""The first loop device of machine number 0, and the count per machine. Other tests use lower
+numbers."""
 _PROCESSES = 400
-"""So many process numbers apart are two machines: instances of tracefs, which all share, are
-called after them."""
+"""The distance between the process numbers of two machines: instances of tracefs, which is shared,
+are named after them."""
 _SECONDS = 10.0
 
 
 def missing() -> str:
-    """Why there can be no such machine here; empty if there can."""
+    """The reason why such a machine is impossible here; empty if it is possible."""
     if reason := loop_device.missing():
         return reason
     needed = {"unshare": "util-linux", "setpriv": "util-linux", "mkfs.ext4": "e2fsprogs",
@@ -75,9 +75,9 @@ def missing() -> str:
 
 
 def enter(*, virtual: bool) -> int:
-    """This process, the first of its PID namespace, gets a machine. Its number: no other has it
-    meanwhile. In a `virtual` machine (`tests.virtual_machine`) that is the whole of it, with its
-    udev; in a real one a root of its own."""
+    """Gives this process, the first of its PID namespace, a machine; returns the machine's number,
+    which is unique meanwhile. In a virtual machine (`virtual`, `tests.virtual_machine`) it is all
+    of that one, with udev; elsewhere it has a root of its own."""
     assert os.getpid() == 1, f"to be started by {' '.join(UNSHARED)}"
     number = _own_number()
     _take_cgroups(number)
@@ -99,19 +99,19 @@ def enter(*, virtual: bool) -> int:
 
 
 def _take_cgroups(number: int) -> None:
-    """What this process and its children make of cgroups is below one of their own, which they
-    take for the top. An earlier user of the number may have left some in it."""
+    """Puts this process and its children into a cgroup that is the root for them. An earlier
+    machine with this number may have left cgroups in it."""
     for place in _HIERARCHIES.values():
         own = place / f"{_CGROUP}{number}"
         deadline = time.monotonic() + _SECONDS
         while place.is_dir():
             _remove_cgroup(own)
             if own.exists() and time.monotonic() < deadline:
-                # Its processes are still ending.
+                # Its processes have not ended yet.
                 time.sleep(0.05)
                 continue
             own.mkdir()
-            # Another that has ended may just have removed it.
+            # Another machine that has ended may just have removed it.
             with contextlib.suppress(FileNotFoundError):
                 (own / "cgroup.procs").write_text("0")
                 break
@@ -121,7 +121,7 @@ def _take_cgroups(number: int) -> None:
 
 
 def remove_cgroups() -> None:
-    """Of machines that have ended; those that live keep theirs, also those that are empty."""
+    """Removes cgroups of ended machines; running machines keep theirs, even empty ones."""
     for place in _HIERARCHIES.values():
         for own in place.glob(f"{_CGROUP}*"):
             with contextlib.suppress(OSError):
@@ -130,7 +130,7 @@ def remove_cgroups() -> None:
 
 
 def _remove_cgroup(top: Path) -> None:
-    """With those below it, as far as they are empty."""
+    """Removes a cgroup and those below it, if they are empty."""
     for path in sorted((top, *top.rglob("*/")), reverse=True):
         with contextlib.suppress(OSError):
             path.rmdir()
@@ -152,7 +152,7 @@ def _enter_new_root() -> None:
         place = root / here.relative_to("/")
         place.mkdir()
         _mount("--bind", str(there), str(place))
-    # No command finds, lists or sets a disk of the machine.
+    # No command finds, lists or sets a real disk.
     _mount("-t", "tmpfs", "none", str(root / BLOCK.relative_to("/")))
     os.chroot(root)
     os.chdir("/")
@@ -168,7 +168,7 @@ def _take_virtual() -> None:
 
 def _own_number() -> int:
     for number in _NUMBERS:
-        # Held as long as the process lives, and by no file.
+        # Held until the process ends, without a file.
         held = socket.socket(socket.AF_UNIX)
         with contextlib.suppress(OSError):
             held.bind(f"\0blklab-machine-{number}")
@@ -180,13 +180,13 @@ def _own_number() -> int:
 
 @dataclass
 class Disk:
-    """A loop device, and what it is to the user."""
+    """A loop device and its content."""
 
     role: str
     number: int
     size_bytes: int
     content: bytes
-    """What the user has at its beginning and in its middle; a file system if it is empty."""
+    """The data at its beginning and in its middle; if empty, the disk has a file system."""
 
     @property
     def name(self) -> str:
@@ -202,7 +202,7 @@ class Disk:
 
     @property
     def point(self) -> Path:
-        """Where its file system is mounted."""
+        """The mount point of its file system."""
         return OWN / self.role
 
     @property
@@ -210,14 +210,14 @@ class Disk:
         return BLOCK / self.name / "queue"
 
     def is_there(self) -> bool:
-        """As a disk with settings."""
+        """Whether it exists, with settings."""
         return self.queue.is_dir()
 
     def is_mounted(self) -> bool:
         return self.point.is_mount()
 
     def make(self) -> None:
-        """As new, in place of whatever had its number."""
+        """Creates it, in place of an earlier device with its number."""
         if Path(f"/sys/class/block/{self.name}").exists():
             self.pull_out()
         with self.image.open("wb") as file:
@@ -236,18 +236,18 @@ class Disk:
             _mount(str(self.node), str(self.point))
 
     def plug_in(self) -> None:
-        """A new device with a new queue, over the image as it is."""
+        """Creates a new device with a new queue over the same image."""
         loop_device.add(self.number)
         loop_device.losetup(str(self.node), str(self.image))
         if BLOCK.is_mount():
             (BLOCK / self.name).symlink_to(f"../devices/virtual/block/{self.name}")
 
     def pull_out(self) -> None:
-        """The device goes, with its queue."""
+        """Removes the device and its queue."""
         if Path(f"/sys/class/block/{self.name}/loop/backing_file").exists():
             loop_device.losetup("--detach", str(self.node))
         deadline = time.monotonic() + _SECONDS
-        # What was unmounted lazily is in use a little longer.
+        # A lazily unmounted file system is in use a little longer.
         while True:
             try:
                 loop_device.remove(self.number)
@@ -260,11 +260,11 @@ class Disk:
 
 
 class ScsiDisk(Disk):
-    """A disk of the virtual machine, called by its role, which can go while it is in use."""
+    """A disk of the virtual machine, named by its role; it can be removed while in use."""
 
     @property
     def name(self) -> str:
-        """As the kernel calls it now, which may be otherwise when it has come again."""
+        """The kernel's present name, which may change after a new insertion."""
         return self._link.resolve().name
 
     @property
@@ -312,9 +312,9 @@ class World:
         self.with_files = (self.big, self.small)
 
     def make(self) -> None:
-        """All of it as new: disks, the user's files, no state of blklab's."""
+        """Creates everything anew: disks and the user's files, without state of blklab."""
         self.end()
-        # What a sequence that failed has left is not the next one's loss.
+        # Leftovers of a failed sequence must not count against the next one.
         for hierarchy in _HIERARCHIES.values():
             for left in hierarchy.glob("blklab-*/"):
                 _remove_cgroup(left)
@@ -341,7 +341,7 @@ class World:
             (disk.point / ".blklab/notes").write_text("called nearly as ours\n")
 
     def end(self) -> None:
-        """Its devices go, and every process that a sequence that failed has left."""
+        """Removes the devices, and all processes left by a failed sequence."""
         for place in Path("/proc").glob("[0-9]*"):
             if int(place.name) != os.getpid():
                 with contextlib.suppress(ProcessLookupError):
@@ -354,7 +354,7 @@ class World:
 
 
 def settle_udev() -> None:
-    """Until it has done all that it is to do, where it runs."""
+    """Waits until udev has handled all events, if it runs."""
     if Path("/run/udev/control").exists():
         _run("udevadm", "settle")
 

@@ -1,4 +1,4 @@
-"""Job files drawn by a seed: mixtures of processes that were not picked by hand."""
+"""Job files drawn by a seed: random mixtures of processes."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def run(directory: Path, *options: str) -> FioRun:
 
 
 def as_result(document: dict[str, Any]) -> Result:
-    """What fio measured, as a rig would hand it over; one process per printed job."""
+    """fio's measurements as a rig would return them; one process per printed job."""
     made = plausible.run(jobs=len(document["jobs"]))
     shared = document.get("global options", {})
     for index, (job, source) in enumerate(

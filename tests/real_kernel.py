@@ -27,7 +27,8 @@ _CPU_S_A_FILE = 0.6
 
 
 class _Told(Steps):
-    """Says what takes minutes, past pytest's capture; the rest is quick and silent."""
+    """Reports the steps that take minutes, past pytest's capture; the others are quick and
+    silent."""
 
     capture: Any = None
     """pytest's capture manager, which ``conftest.py`` puts here."""
@@ -43,13 +44,13 @@ class _Told(Steps):
 
 
 def let_it_tell(config: pytest.Config) -> None:
-    """Give what builds the kernel its way past the capture of `config`."""
+    """Lets the kernel's build print past the capture of `config`."""
     _Told.capture = config.pluginmanager.getplugin("capturemanager")
 
 
 @functools.cache
 def image_or_reason() -> Path | str:
-    """The kernel's image, or why there can be none here. A cold build takes some minutes."""
+    """The kernel's image, or the reason why there is none. A cold build takes some minutes."""
     if absent := tools.missing():
         return f"not installed: {', '.join(absent)}"
     if not _may_trace():
@@ -88,7 +89,7 @@ def processes(directory: Path) -> list[str]:
 
 
 def descendants(ancestors: Iterable[int], name: str) -> list[dict[str, str]]:
-    """What the kernel says of processes of that name which descend from one of those."""
+    """The kernel's status of processes with that name that descend from one of those."""
     rows = []
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):

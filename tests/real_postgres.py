@@ -23,7 +23,7 @@ def program(name: str) -> str | None:
 
 
 def missing() -> str:
-    """Why there can be none here; empty if there can."""
+    """The reason why a server is impossible here; empty if it is possible."""
     if program("initdb") is None or program("pg_ctl") is None:
         return "needs PostgreSQL: apt-get install postgresql"
     if os.getuid() == 0 and shutil.which("setpriv") is None:

@@ -13,7 +13,7 @@ _PLACE = Path("/sys/kernel/tracing")
 
 
 def mount() -> bool:
-    """True if they are mounted now and were not: :func:`unmount` is due at the end."""
+    """Mounts them; true if they were not mounted before: call :func:`unmount` at the end."""
     if os.geteuid() != 0 or not _PLACE.is_dir() or not tracefs.why_not():
         return False
     done = subprocess.run(

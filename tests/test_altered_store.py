@@ -66,7 +66,7 @@ _BLOBS = (None, 5, 10**15, 2.5, "text", b"", b"\x07", b"\x00[", b"\x00{}", b"\x0
 
 
 @pytest.mark.parametrize("value", _BLOBS[1:], ids=lambda value: str(value)[:12])
-def test_a_damaged_run_is_told_and_the_others_are_shown(value: Any, altered: Path) -> None:
+def test_a_damaged_run_is_reported_and_the_others_are_shown(value: Any, altered: Path) -> None:
     alter(altered, "run", "measurement", value, "comparison_id = 1 AND number = 1")
     told: list[str] = []
     store = open_store(place.find(str(altered)))

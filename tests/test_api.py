@@ -50,7 +50,7 @@ def test_compare_returns_every_run_and_prints_nothing(capsys: pytest.CaptureFixt
     assert capsys.readouterr() == ("", "")
 
 
-def test_it_writes_and_keeps_what_the_command_does(tmp_path: Path) -> None:
+def test_the_function_writes_and_keeps_the_same_as_the_command(tmp_path: Path) -> None:
     heard, store = Heard(), str(tmp_path / "results.db")
     found = blklab.compare(**SMALL, out=tmp_path / "a", keep=True, store=store, listener=heard)
     assert found.page == tmp_path / "a/report.html"
@@ -62,7 +62,7 @@ def test_it_writes_and_keeps_what_the_command_does(tmp_path: Path) -> None:
     assert (tmp_path / "b/report.html").exists()
 
 
-def test_an_interrupt_says_what_is_kept_and_resume_runs_only_the_rest(
+def test_an_interrupt_reports_the_stored_runs_and_resume_runs_only_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, began = str(tmp_path / "results.db"), []

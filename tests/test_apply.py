@@ -101,13 +101,13 @@ def test_undo_restores_settings_that_a_change_of_the_scheduler_reset(
     assert loop.settings() == before
 
 
-def test_any_applies_are_undone_to_what_was_before_each(
+def test_any_applies_are_undone_to_the_state_before_each(
     loop: Queue, roots: Roots, programs: Asked
 ) -> None:
     @hypothesis.settings(
         max_examples=int(os.environ.get("BLKLAB_TEST_APPLIES", "25")),
         deadline=None,
-        # A real disk takes its time for each.
+        # A real disk takes some time for each.
         phases=[hypothesis.Phase.generate],
     )
     @hypothesis.given(_SET, st.lists(_SET, min_size=1, max_size=3))
@@ -132,7 +132,7 @@ def test_undo_keeps_settings_that_the_administrator_changed_later(
     loop.write_all({"scheduler": "none", "nr_requests": "77", "read_ahead_kb": "128"})
     before = loop.settings()
     apply(loop, "bfq", roots, programs, more="nomerges=1")
-    # The administrator's own; the others belong to what is undone.
+    # The administrator's change; the undo covers the other settings.
     loop.write("read_ahead_kb", "512")
     loop.write("nr_requests", "33")
     loop.write("nomerges", "2")
@@ -168,7 +168,7 @@ def test_earlier_applied_settings_stay_unless_applied_anew(
     assert rule.wanted(rule.place(roots).read_text(), loop, roots) == wanted
 
 
-def test_status_names_what_no_longer_holds_and_the_likely_cause(
+def test_status_names_settings_that_no_longer_hold_and_the_likely_cause(
     loop: Queue, roots: Roots, programs: Asked
 ) -> None:
     apply(loop, "bfq:slice_idle=0", roots, programs)
@@ -209,7 +209,7 @@ def test_a_changed_rules_file_is_left_alone(loop: Queue, roots: Roots, programs:
     assert loop.read("scheduler") == "bfq"
 
 
-def test_a_disk_that_is_gone_is_told_and_the_rest_undone(
+def test_a_removed_disk_is_reported_and_all_others_are_undone(
     loop: Queue, roots: Roots, programs: Asked
 ) -> None:
     apply(loop, "bfq", roots, programs)
@@ -228,7 +228,7 @@ def test_a_disk_that_came_back_under_another_name_is_found(
     apply(loop, "bfq", roots, programs)
     loop_device.losetup("--detach", f"/dev/{loop.name}")
     queue.named(loop.name).write("scheduler", "none")
-    # Another takes its place.
+    # Another disk takes its place.
     (file.parent / "other.img").write_bytes(bytes(1 << 20))
     loop_device.losetup(f"/dev/{loop.name}", str(file.parent / "other.img"))
     other = Path(loop_device.losetup("--find", "--show", str(file))).name
@@ -331,7 +331,7 @@ def test_udev_itself_sets_it_whenever_the_disk_changes(loop: Queue, tmp_path: Pa
         [*command, _APPLIED_BY_UDEV, loop.name], check=False, capture_output=True, text=True,
         timeout=120,
     )  # fmt: skip
-    # No note: udev has set every one of them before it was our turn.
+    # No note: udev has set all of them before blklab did.
     assert done.stdout.splitlines() == [
         "[]",
         "{'scheduler': 'bfq', 'nr_requests': '40', 'iosched/low_latency': '0',"
@@ -369,7 +369,7 @@ def test_as_an_ordinary_user_dry_run_works_and_the_rest_says_what_to_type(
     assert loop.read("scheduler") == "none"
 
 
-def test_tuned_is_told_about_a_profile_of_ours_and_gets_its_own_back(
+def test_tuned_switches_to_blklabs_profile_and_back(
     loop: Queue, roots: Roots, programs: Asked
 ) -> None:
     _tuned(roots, "[disk]\nelevator=kyber\n")
@@ -393,7 +393,7 @@ def test_a_module_is_loaded_first_and_its_failure_is_a_note(
     programs.wrong = "modprobe: no such module"
     notes = change.carry_out(replace(made, module="kyber-iosched"), roots, programs)
     assert programs.words == ["modprobe kyber-iosched"]
-    # The kernel may have loaded it by itself: what counts is what is read back.
+    # The kernel may have loaded it by itself: the value read back counts.
     assert notes[0] == "modprobe: no such module"
     assert loop.read("scheduler") == "kyber"
 

@@ -83,7 +83,7 @@ def test_killed_at_any_moment_it_can_be_undone(
     loop: Queue, roots: Roots, programs: Asked, what: str
 ) -> None:
     loop.write_all({"scheduler": "mq-deadline", "iosched/fifo_batch": "3"})
-    # One that stays, and that no undo of the later may touch.
+    # An entry that stays: no undo of a later one may change it.
     apply(loop, "kyber:read_lat_nsec=9", roots, programs)
     before, kept = loop.settings(), [path.read_text() for path in files(roots)]
     draw, interrupted = random.Random(1), 0
@@ -103,7 +103,7 @@ def test_killed_at_any_moment_it_can_be_undone(
             assert states.status(entries, roots).holds == entries[-1].done
             change.undo(roots, programs)
         assert loop.settings() == before
-        # A file that was being written has another name, and is no rule.
+        # An incomplete file has another name, which udev does not read.
         left = [path for path in files(roots) if not path.name.startswith(".")]
         assert [path.read_text() for path in left] == kept
     assert interrupted > 0

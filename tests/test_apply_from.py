@@ -93,7 +93,7 @@ def test_without_a_word_it_is_ranked_as_it_was_asked_then(fake: Path) -> None:
     told = [*COMPARE, "--disk", "desktop-5900rpm", "--objective", "throughput"]
     assert CliRunner().invoke(app, told).exit_code == 0
     assert scheduler(find("1", None, None), None, None)[1].startswith("desktop-5900rpm, throughput")
-    # Its file does not say how it was asked.
+    # Its file lacks the objective.
     assert find("reports/compare", None, None).objective == "both"
 
 
@@ -115,7 +115,7 @@ def test_of_a_study_the_part_is_said(studied: Path) -> None:
     assert find(str(studied / "disk"), None, None).results == source.results
 
 
-def test_each_wrong_place_is_told(studied: Path, fake: Path) -> None:
+def test_each_wrong_path_is_reported(studied: Path, fake: Path) -> None:
     with open_store(place.find()).writing() as connection:
         connection.execute(schema.RUN.delete().where(schema.RUN.c.comparison_id == 2))
     (fake / "other.json").write_text("{}")
@@ -204,7 +204,7 @@ def test_a_live_result_is_for_the_disks_that_it_was_measured_on(
     place = fake / "reports/compare/results.json"
     document = json.loads(place.read_text())
     document["setup"]["rig"] = "live"
-    # It was called sda then.
+    # Its name was sda at that time.
     row = {"key": "sda: id", "value": "sdb-naa.5001", "unit": "", "help": "", "source": None}
     document["setup"]["disks"][0]["parameters"] = [row]
     place.write_text(json.dumps(document))

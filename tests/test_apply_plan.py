@@ -207,7 +207,7 @@ def test_settings_applied_to_one_disk_do_not_spread_to_all_of_its_model(machine:
     target = queue.named("sda", machine.roots)
     with pytest.raises(InputError, match=said):
         change.plan(target, {"nr_requests": "9"}, "kind", "auto", machine.roots)
-    # What is given anew was asked for, and to the disk itself it stays.
+    # A setting that is given again was requested; it stays with the disk alone.
     assert planned(machine, "sda", "none", of="kind").entry.settings == {"scheduler": "none"}
     alone = change.plan(target, {"nr_requests": "9"}, "id", "auto", machine.roots)
     assert alone.entry.settings == {"scheduler": "kyber", "nr_requests": "9"}
@@ -321,7 +321,7 @@ def test_the_profile_of_tuned_names_the_disk_by_udevs_name_and_wins(machine: Mac
         "priority=-11",
         "devices_udev_regex=^ID_SERIAL=Disk..1.$",
         "elevator=bfq",
-        # What theirs sets beside it is not lost.
+        # Other settings of the administrator's rule are kept.
         "readahead=>4096",
     ]
     place = profile.place(machine.roots)
@@ -369,7 +369,7 @@ def test_presets_can_be_planned(machine: Machine, name: str) -> None:
         (["sda", "--set", "x=1"], "--set: no setting 'x'"),
     ],
 )
-def test_each_wrong_command_is_told(
+def test_each_wrong_command_is_reported(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     sata(machine, "sda", 0, wwid="naa.5000")

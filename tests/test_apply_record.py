@@ -48,14 +48,14 @@ _ANY = st.recursive(
 
 
 def paths(of: Any, to: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The way to each value."""
+    """The path to each value."""
     inner = of.items() if isinstance(of, dict) else enumerate(of) if isinstance(of, list) else []
     return [to, *(path for key, value in inner for path in paths(value, (*to, key)))]
 
 
 @st.composite
 def tampered(draw: st.DrawFn) -> Any:
-    """The good record with up to three places changed, or anything."""
+    """The good record with up to three changed values, or any JSON."""
     document: Any = {"format": 1, "entries": [json.loads(json.dumps(_GOOD))]}
     if draw(st.integers(0, 9)) == 0:
         return draw(_ANY)

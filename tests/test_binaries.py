@@ -1,4 +1,4 @@
-"""The programs that run as processes of their own are found, and say what is wrong."""
+"""The separate programs are found, and report errors."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_equal_ones_end_it_when_they_are_known_to_be_equal() -> None:
 
 def test_the_budget_ends_it_and_leaves_time_for_no_repeat_that_would_not_fit() -> None:
     measured, stopped = within(60.0, chance(0.5))
-    # A repeat has 8 runs of 1 s: the eighth would end at 64 s.
+    # A repeat has 8 runs of 1 s: the eighth repeat would end at 64 s.
     assert (stopped["why"], stopped["repeats"]) == ("the budget is spent", 7)
     assert len(measured) == 8 * 7
 
@@ -138,7 +138,7 @@ def test_a_budget_that_is_no_time_is_one_line(text: str) -> None:
         budget.seconds(text)
 
 
-def test_the_command_says_what_will_show_and_why_it_stopped(fake: Path) -> None:
+def test_the_command_prints_the_detectable_difference_and_the_reason_of_its_end(fake: Path) -> None:
     words = ["compare", "--budget", "30s", "--workload", "randread", "--disk", "950pro-256gb"]
     done = CliRunner().invoke(app, words, catch_exceptions=False)
     assert "repeated until the answer is known, for 30 s at most\n" in done.stderr

@@ -240,7 +240,7 @@ def test_failures_are_one_line_and_leave_nothing_behind(
     assert not list(fake.glob("reports/compare/*"))
 
 
-def test_fio_prints_and_writes_what_fio_does(fake: Path) -> None:
+def test_blklab_fio_prints_and_writes_the_formats_of_fio(fake: Path) -> None:
     done = run("fio", "randread", "--disk", "950pro-256gb", "--output-format", "json+")
     document = json.loads(done.stdout)
     assert document["fio version"] == "fio-3.33"
@@ -276,7 +276,7 @@ def test_the_list_of_commands_is_whole_and_each_line_fits() -> None:
         alone = CliRunner().invoke(app, [name, "--help"])
         assert alone.exit_code == 0
         assert alone.output.startswith(f"Usage: blklab {name} [OPTIONS]")
-        # Nothing beside what is listed sets a shell up.
+        # Typer's own options for completion are hidden.
         assert "--install-completion" not in alone.output
 
 
@@ -293,12 +293,12 @@ def test_help_comes_fast_and_needs_no_core() -> None:
     heavy = {"numpy", "rich", "plotly", "jinja2", "blklab._core", "pandas", "sqlalchemy", "msgspec"}
     assert not loaded & heavy
     assert not loaded & {f"blklab.cli.{name}" for name in lazy.COMMANDS}
-    # 150 ms is promised on an idle machine; tests share theirs.
+    # The limit of 150 ms holds on an idle machine; tests run on a shared one.
     assert took_s < 1.0
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
-    # 141 would be the shell's word for SIGPIPE, and a traceback would stand on stderr.
+    # 141 is the shell's exit code for SIGPIPE; a traceback would be on stderr.
     script = f"set -o pipefail; {sys.executable} -m blklab compare --help | head -1"
     done = subprocess.run(["bash", "-c", script], check=False, capture_output=True, text=True)
     assert done.returncode == 0
@@ -359,7 +359,7 @@ def test_ctrl_c_ends_at_once_and_says_how_to_go_on(fake: Path) -> None:
 
 
 def test_ctrl_c_while_the_command_is_loaded_is_one_line_too(tmp_path: Path) -> None:
-    # In the place of the first that is loaded from elsewhere.
+    # In place of the first library that is loaded.
     (tmp_path / "typer.py").write_text(
         "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(20)\n"
     )
@@ -425,6 +425,6 @@ def test_a_real_place_without_the_rig_for_it_says_which_rig(
         code, text = failing(capfd, monkeypatch, *command, "--disk", str(tmp_path))
         assert code == 2
         assert text == f"blklab: --disk: {tmp_path} is not a model; to measure it: --rig live\n"
-    # A model keeps its name beside a directory that is called the same.
+    # A model's name wins over a directory of the same name.
     (tmp_path / "950pro-256gb").mkdir()
     assert ModelledDisks().find_disk("950pro-256gb").file.name == "950pro-256gb"

@@ -141,7 +141,7 @@ def test_omitted_pairs_are_not_planned_and_all_others_are() -> None:
     assert "cfq" not in defaults.schedulers("kernel")
 
 
-def test_a_thing_given_twice_is_refused() -> None:
+def test_a_name_given_twice_is_refused() -> None:
     with pytest.raises(InputError, match="'none' is given twice"):
         replace(setup(), schedulers=(specs.scheduler("none"),) * 2)
 
@@ -184,7 +184,7 @@ def test_the_first_failure_stops_all_runs(
     assert not [t for t in threading.enumerate() if t.name.startswith("blklab")]
 
 
-def test_a_failed_run_says_which_it_was() -> None:
+def test_the_error_of_a_failed_run_names_the_run() -> None:
     rig = Failing(RuntimeError("stuck"))
     with pytest.raises(RunError, match=r"(reads|writes) on (hdd|ssd:dies=4) under .*: stuck"):
         carry_out(plan(setup()), rig, Local(2, rig), lambda _: None, Nowhere(""))
@@ -238,7 +238,7 @@ def test_the_analysis_finds_the_faster_scheduler_and_where_none_is() -> None:
     assert analysis.recommendations["ssd:dies=4"]["both"].winner is None
 
 
-def test_latency_is_that_of_what_a_process_waits_for() -> None:
+def test_the_latency_is_that_of_the_operation_with_waiting_processes() -> None:
     [run, *_] = measured()
     some = run.latencies["read"]
     for seen, waited in (("read sync write", "read"), ("write sync", "sync"), ("write", "write")):
@@ -309,7 +309,7 @@ def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> N
     path = tmp_path / "results.json"
     path.write_text(results_file.to_text(results))
     assert results_file.to_text(results_file.load(tmp_path)) == results_file.to_text(results)
-    # As versions wrote it that knew no notes.
+    # As versions without notes wrote it.
     path.write_text(results_file.to_text(results).replace(',"notes":[]', ""))
     assert '"notes"' not in path.read_text()
     assert results_file.load(path) == results

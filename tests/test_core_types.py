@@ -22,7 +22,7 @@ _STUBS = Path(blklab.__file__).with_name("_core.pyi")
 
 
 def properties() -> dict[str, list[str]]:
-    """Of each class in the stubs that has `FIELDS`."""
+    """The properties of each class in the stubs that has `FIELDS`."""
     classes = [
         node for node in ast.parse(_STUBS.read_text()).body if isinstance(node, ast.ClassDef)
     ]
@@ -88,7 +88,7 @@ def test_documents_have_the_fields_of_the_cores_data(document: Any, of: Any) -> 
     assert set(document.__annotations__) == set(of.FIELDS)
 
 
-def test_a_job_says_what_is_in_it() -> None:
+def test_a_job_describes_its_sections_and_options() -> None:
     text = "[global]\nrw=read\n[a]\nsize=1m\nnumjobs=3\nverify=md5\n"
     job = core.describe_job(Entry("a", Path("a.fio"), text), ignore_unsupported=True)
     assert job.defaults == [("rw", "read")]

@@ -112,7 +112,7 @@ def test_another_disk_that_took_the_name_is_not_set(machine: Machine) -> None:
     assert (disk / "queue/nr_requests").read_text() == "64\n"
 
 
-def test_a_disk_that_vanished_is_told(machine: Machine) -> None:
+def test_a_vanished_disk_is_reported(machine: Machine) -> None:
     machine.disk("sda")
     found = queue.find("sda", machine.roots)
     (machine.top / "sys/block/sda").unlink()
@@ -175,7 +175,7 @@ def test_setting_a_limit_leaves_the_read_ahead_as_it_was(loop: Queue, attribute:
     assert loop.read("read_ahead_kb") == "64"
 
 
-def test_the_kernel_refuses_and_clips_and_both_are_told(loop: Queue) -> None:
+def test_refused_and_clipped_tunables_are_reported(loop: Queue) -> None:
     loop.write("scheduler", "mq-deadline")
     with pytest.raises(RefusedError, match="refuses cfq: Invalid argument; it has none, "):
         loop.write("scheduler", "cfq")

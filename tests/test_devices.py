@@ -168,7 +168,7 @@ def test_facts_that_udev_lacks_are_read_from_the_device(machine: Machine) -> Non
     command = ("mkfs.ext4", "-q", "-L", "own", "-U", uuid, str(node))
     subprocess.run(command, check=True, env={"PATH": _PATH})
     assert look(machine, "sda").filesystem == Filesystem("ext4", "own", uuid)
-    # udev has, and found nothing.
+    # udev has probed it, and found nothing.
     machine.write("run/udev/data/b8:0", "E:ID_SERIAL=1")
     assert look(machine, "sda").filesystem is None
 
@@ -183,7 +183,7 @@ def test_a_zfs_is_on_all_disks_of_its_pool(machine: Machine) -> None:
     assert look(machine, "sda").filesystem == Filesystem("zfs_member", "tank")
 
 
-def test_swap_is_told(machine: Machine) -> None:
+def test_swap_is_reported(machine: Machine) -> None:
     machine.disk("sda")
     machine.write("proc/swaps", "Filename Type Size Used Priority\n/dev/sda partition 8 0 -2")
     assert look(machine, "sda").swap
@@ -208,7 +208,7 @@ def test_schedulers_that_could_be_loaded_are_named_with_their_modules(machine: M
     assert blocked == {"bfq": str(machine.top / "etc/modprobe.d/no.conf:2")}
 
 
-def test_the_configuration_tells_what_the_kernel_was_built_with(machine: Machine) -> None:
+def test_the_configuration_has_the_options_of_the_build(machine: Machine) -> None:
     machine.write("proc/sys/kernel/osrelease", "6.12.1")
     assert modules.configured(machine.roots) == {}
     machine.write(
@@ -250,7 +250,7 @@ def test_hostile_names_reach_the_terminal_and_the_json_escaped(
     assert found["identity"]["model"] == _HOSTILE
 
 
-def test_the_table_leaves_out_what_is_empty_and_says_so(
+def test_the_table_omits_empty_drives_with_a_note(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = machine.disk("sda", files={"device/model": "ST3320620AS"})
@@ -267,7 +267,7 @@ def test_the_table_leaves_out_what_is_empty_and_says_so(
     assert "sr0" in everything
 
 
-def test_one_device_by_any_name_with_all_that_is_set(
+def test_a_device_is_found_by_any_name_and_shown_with_all_settings(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = machine.disk("sda")
@@ -301,7 +301,7 @@ def test_every_device_of_this_machine_as_any_user() -> None:
     assert done.stderr == ""
     found = json.loads(done.stdout)["devices"]
     whole = [one["name"] for one in found if one["kind"] != "partition"]
-    # Others may make and remove some meanwhile.
+    # Other tests may create and remove devices meanwhile.
     assert before & set(queue.disks()) <= set(whole)
     assert len(whole) == len(set(whole))
 

@@ -120,7 +120,7 @@ def test_roots_guest_is_given_what_is_roots_and_nothing_of_another(tmp_path: Pat
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """One that is never started, with ext4."""
+    """A kernel with ext4, which is never started."""
     monkeypatch.setenv("BLKLAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     tmp_path.chmod(0o755)
@@ -181,7 +181,7 @@ def test_a_disk_of_this_machine_takes_the_same_files_and_keeps_the_lock(
 
     def become(program: Path, words: list[str]) -> None:
         assert program.name == words[0] == "blklab-disk" and "--data=v" in words
-        # As blklab-disk has it: whatever this process's descriptors give on.
+        # As in blklab-disk, with the descriptors that it inherits.
         script = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX | fcntl.LOCK_NB)"
         done = subprocess.run(
             [sys.executable, "-c", script, "v"], capture_output=True, text=True, check=False

@@ -34,12 +34,12 @@ PAGES = [
 ]
 
 
-def test_the_readme_shows_what_its_commands_print() -> None:
+def test_the_readmes_outputs_are_those_of_its_commands() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert filled.filled(text) == text, "run: .venv/bin/python docs/filled.py README.md"
 
 
-def test_the_readmes_picture_is_what_its_command_draws() -> None:
+def test_the_readmes_picture_is_its_commands_output() -> None:
     kept = (ROOT / "docs/images/disk-position.svg").read_text(encoding="utf-8")
     assert pictures.picture("disk-position") == kept, (
         "run: .venv/bin/python docs/pictures.py docs/images/disk-position.svg"
@@ -48,7 +48,7 @@ def test_the_readmes_picture_is_what_its_command_draws() -> None:
 
 
 @pytest.mark.parametrize("name", timelines.PICTURES)
-def test_a_timeline_is_what_its_command_draws(name: str) -> None:
+def test_a_timeline_in_the_docs_is_its_commands_output(name: str) -> None:
     kept = (timelines.IMAGES / f"{name}.svg").read_text(encoding="utf-8")
     assert timelines.picture(name) == kept, "run: .venv/bin/python docs/timelines.py"
     assert len(kept) < 30_000
@@ -82,7 +82,7 @@ def test_the_notebook_page_uses_nothing_but_the_public_functions() -> None:
     }
     assert {"compare", "explain", "find_disk", "results"} <= used <= set(blklab.__all__)
     shown = filled.filled(page)
-    # What it says of the answer, and of the store.
+    # Its lines about the answer and the store.
     assert ">>> verdict.winner\n'bfq'\n" in shown
     assert "results.runs == found.results.runs\nTrue\n" in shown
 
@@ -154,7 +154,7 @@ def test_the_tests_that_hold_a_promise_exist() -> None:
     for page in promises:
         text = page.read_text(encoding="utf-8")
         named = re.findall(r"`(?:tests/)?(test_\w+)(?:\.py)?`", text) + re.findall(r"::(\w+)", text)
-        # In brackets behind a file: sentences, that is, three words or more.
+        # In parentheses after a file: names of tests, which have three words or more.
         for several in re.findall(r"\(([a-z0-9_, ]+)\)", text):
             named += [name for name in several.split(", ") if name.count("_") > 2]
         assert len(named) >= 20, page
@@ -176,7 +176,7 @@ def links(page: Path) -> list[str]:
     return re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'src="([^"]+)"', text)
 
 
-def test_the_examples_do_what_their_page_says(tmp_path: Path) -> None:
+def test_the_examples_behave_as_documented(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     text = (ROOT / "examples/README.md").read_text(encoding="utf-8")
     [block] = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)

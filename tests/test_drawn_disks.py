@@ -43,7 +43,7 @@ def test_a_repeat_has_one_drawn_disk_for_all_schedulers_and_the_next_another() -
         texts = {run.repeat: run.experiment.disk.file.text for run in mine}
         assert len(set(texts.values())) == 3
         assert all(run.experiment.disk.file.text == texts[run.repeat] for run in mine)
-        # Its name stays, and what the user has set.
+        # The name and the user's settings stay.
         assert {run.experiment.disk.label for run in mine} == {mine[0].disk.label}
         drawn = [dict(run.experiment.disk.drawn) for run in mine]
         assert all("rpm" not in values and len(values) > 10 for values in drawn)

@@ -86,7 +86,7 @@ def test_a_request_is_queued_then_dispatched_then_on_disk_then_completed(schedul
 
 
 @pytest.mark.parametrize("scheduler", DECIDING)
-def test_decisions_and_what_lasts_lie_in_the_window_and_turns_do_not_overlap(
+def test_decisions_and_spans_are_within_the_window_and_turns_do_not_overlap(
     scheduler: str,
 ) -> None:
     found = timeline(scheduler)

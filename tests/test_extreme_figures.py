@@ -59,7 +59,7 @@ def runs() -> tuple[Measurement, ...]:
 
 
 figures = st.tuples(rates, rates, st.sampled_from([1, 8, 400, INT_MAX]), rates, latencies_ns)
-"""Of a run: bytes and a program's figure per second, I/Os, mean and percentiles of latency."""
+"""A run's bytes and a program's figure per second, I/Os, mean and percentiles of latency."""
 
 
 def with_figures(

@@ -36,7 +36,7 @@ def test_turns_in_proportion_to_weights_are_fair_but_for_one_round() -> None:
     served = _service([(0, 1), (1, 1), (2, 2)] * 8, ("a", "b", "c"))
     how = fairness(served, {"c": 2.0})
     assert how is not None
-    # Of the last round the first one to end sees only his own turn.
+    # Of the last round, the first process to end sees only its own turn.
     assert how.jain == pytest.approx(1.0, abs=0.01)
     assert how.lag_bytes == _MIB, "the double share, before its turn"
     assert how.ends_apart == pytest.approx(32 / 29)

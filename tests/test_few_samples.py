@@ -33,7 +33,7 @@ FAST = "mq-deadline:fifo_batch=1"
 
 
 def of(runs: Sequence[Measurement], ios: int, **latencies: int) -> list[Measurement]:
-    """Of so many reads each; other operations by name."""
+    """Runs with so many reads each; other operations by name."""
     return [
         replace(
             run,
@@ -97,12 +97,12 @@ def test_operations_of_a_program_are_counted_likewise(runs: list[Measurement]) -
 
     assert program(299)["latency"].winner == FAST
     assert "p99 of operations not ranked: 100 operations per run" in program(100)["both"].why
-    # Half again as fast is less than one operation of one.
+    # With one operation, a difference of a half is less than one operation.
     assert program(1)["throughput"].winner is None
     assert program(100)["throughput"].winner == FAST
 
 
-def test_tables_mark_what_is_of_few(
+def test_tables_mark_figures_of_few_samples(
     runs: list[Measurement], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def lines(ios: int) -> tuple[list[str], str]:
@@ -153,7 +153,7 @@ def test_nothing_is_applied_that_few_samples_recommend(runs: list[Measurement]) 
     assert scheduler(few, "hdd", "throughput")[0] == FAST
 
 
-def test_a_budget_is_not_spent_on_what_repeats_cannot_tell(runs: list[Measurement]) -> None:
+def test_a_comparison_stops_where_repeats_cannot_decide(runs: list[Measurement]) -> None:
     assert _why_enough(of(runs, 8), "latency") == "more repeats would not change the answer"
 
 

@@ -25,7 +25,7 @@ write_whole(Path(sys.argv[1]), "new")
 """
 
 
-def test_a_kill_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
+def test_a_kill_leaves_the_earlier_files_and_no_others(tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text("old")
     done = subprocess.run([sys.executable, "-c", _KILLED, str(file)], check=False)

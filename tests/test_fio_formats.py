@@ -1,4 +1,4 @@
-"""Our rendering of what real fio measured is what real fio printed about it."""
+"""blklab's rendering of real fio's measurements equals fio's own output."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def difference(expected: Any, found: Any, path: str = "") -> list[str]:
     return [] if expected == found else [f"{path}: {expected!r} != {found!r}"]
 
 
-# What depends on the wall clock, the real process or memory.
+# Values that depend on the wall clock, the real process or memory.
 _OF_THE_DAY = {"timestamp", "timestamp_ms", "time"}
 _OF_THE_PROCESS = {"eta", "elapsed", "majf", "minf"}
 
@@ -131,7 +131,7 @@ def test_normal_output_reads_like_that_of_real_fio(real: real_fio.FioRun) -> Non
 
 
 def _comparable(text: str) -> list[str]:
-    """Lines without what differs by nature: start, members, pid, date, page faults."""
+    """Lines without the parts that always differ: start, members, pid, date, page faults."""
     body = text[re.search(r"^\S+: \(groupid", text, re.M).start() :]  # type: ignore[union-attr]
     body = re.sub(r"jobs=\d+\): err= 0: pid=\d+: .*", "pid", body)
     return re.sub(r"majf=\d+, minf=\d+", "", body).strip().splitlines()

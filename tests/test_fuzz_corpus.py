@@ -70,7 +70,7 @@ def test_a_dictionary_is_what_the_fuzzer_reads(target: str) -> None:
     assert all(line.isascii() and line[0] == line[-1] == '"' and len(line) > 2 for line in lines)
 
 
-# What the fuzzer has found, each with its siblings.
+# Inputs that the fuzzer has found, each with similar ones.
 
 
 def test_a_name_that_no_file_can_have_is_refused_in_one_line() -> None:
@@ -90,7 +90,7 @@ def test_a_name_that_is_longer_than_a_files_is_refused_in_one_line() -> None:
             read(f"./{'x' * 300}{end}")
         with pytest.raises(InputError, match=r"no (disk|workload) 'xxx"):
             read("x" * 300)
-        # The whole of it is looked for before it is taken apart.
+        # The whole name is looked up before it is split.
         with pytest.raises(InputError, match="unknown key"):
             core.disk_model(specs.disk(f"su800-128gb:{'x' * 300}=1"))
 

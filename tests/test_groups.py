@@ -10,7 +10,7 @@ from tests import conftest
 def test_pytest_xdist_sees_the_groups(request: pytest.FixtureRequest) -> None:
     if not hasattr(request.config, "workerinput"):
         pytest.skip("no workers: run with --numprocesses 2 --dist loadgroup")
-    # pytest-xdist puts the group behind the name, if it was marked in time.
+    # pytest-xdist appends the group to the name if it was marked in time.
     assert request.node.nodeid.endswith("@test_groups")
 
 

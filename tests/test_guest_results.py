@@ -87,7 +87,7 @@ def test_only_regular_files_of_a_guest_are_read(place: Path, name: str, plant: s
 
 
 @pytest.mark.parametrize("file", ["../../stolen", "/etc/blklab-stolen", "secret", "", 5, None])
-def test_a_guest_does_not_choose_what_is_written(place: Path, file: Any) -> None:
+def test_a_guest_does_not_choose_the_written_files(place: Path, file: Any) -> None:
     result = GOOD | {"trace": GOOD["trace"] | {"file": file}}
     with pytest.raises(RunError, match=r"result\.json does not have the expected format"):
         leaves(place, "write('trace.txt')", result, trace=place / "a/b/kept")
@@ -138,7 +138,7 @@ def test_a_trace_that_was_asked_for_is_there_or_missed(place: Path) -> None:
         leaves(place, "", GOOD | {"trace": None}, trace=place / "kept")
 
 
-def test_a_guest_that_leaves_nothing_is_told(place: Path) -> None:
+def test_a_guest_without_a_result_is_reported(place: Path) -> None:
     with pytest.raises(RunError, match="the guest left no result"):
         leaves(place, "")
 
@@ -278,7 +278,7 @@ def test_a_disk_that_has_fewer_queues_in_a_guest_says_so_with_each_result(
     assert found.notes == (() if note is None else (f"{disk}: a guest has {note}",))
 
 
-def test_a_comparison_says_what_its_guests_disk_has(place: Path) -> None:
+def test_a_comparison_states_the_transport_of_its_guests_disk(place: Path) -> None:
     of_job(place, run_json(), BULK)
     (place / "j.fio").write_text("[a]\nrw=read\nsize=1m\n")
     done = subprocess.run(

@@ -42,7 +42,7 @@ def test_the_current_directory_is_shared(project: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [".", "..", "../..", "/", "/tmp", "/var", "/home", "/run"])
-def test_a_home_and_what_is_all_users_is_not_shared_as_a_whole(
+def test_home_directories_and_shared_directories_are_not_shared_as_a_whole(
     home: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     monkeypatch.chdir(place)
@@ -153,7 +153,7 @@ def closed() -> Iterator[Path]:
     place.rmdir()
 
 
-def test_root_is_told_what_its_guest_cannot_read(closed: Path) -> None:
+def test_root_gets_an_error_if_its_guest_cannot_read_a_file(closed: Path) -> None:
     note = view.shared(["true"]).note
     assert note == f"{closed} is readable only for root: a guest runs as nobody, and cannot read it"
 

@@ -56,7 +56,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture
 def shared(place: Path) -> Path:
-    """What the guest's user shares with it, and could write to."""
+    """A directory that the guest's user shares and can write to."""
     made = place / "shared"
     made.mkdir()
     (made / "theirs").write_text("as it was")
@@ -170,7 +170,7 @@ found["there"] = read({str(shared)!r} + "/theirs")
         own.unlink(missing_ok=True)
     assert found.pop("there") == "as it was"
     assert set(found.pop("environment").split()) <= {"PATH", "PWD", "TMPDIR", "LC_CTYPE"}
-    # The fourth is the listing's own.
+    # The fourth descriptor is that of the listing.
     assert found.pop("descriptors") == "['0', '1', '2', '3']"
     allowed = {"Permission denied", "No such file or directory", "[]"}
     assert {name: why for name, why in found.items() if why not in allowed} == {}
@@ -194,7 +194,7 @@ attempt("become a group", os.setgroups, [0])
 
 @needs_wall
 def test_processes_of_this_machine_are_neither_seen_nor_traced_nor_killed(run: Hostile) -> None:
-    # One that a process of that user could signal.
+    # A process that the guest's user could signal.
     words = ["setpriv", f"--reuid={USER}", "--clear-groups"] if os.geteuid() == 0 else []
     with subprocess.Popen([*words, "sleep", "600"]) as victim:
         try:
@@ -369,7 +369,7 @@ def test_without_a_wall_no_guest_is_started(
     )
 
 
-def test_a_wall_that_cannot_be_made_here_is_told_with_its_reason(
+def test_an_impossible_wall_is_reported_with_its_reason(
     place: Path, found_anew: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = place / "bwrap"
@@ -401,7 +401,7 @@ def test_an_interrupt_while_the_view_is_made_leaves_nothing(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @needs_wall
-def test_root_is_told_if_the_user_nobody_may_not_read_a_kernel(place: Path) -> None:
+def test_root_gets_an_error_if_the_user_nobody_may_not_read_a_kernel(place: Path) -> None:
     image = hostile_kernel.image(place, "")
     image.chmod(0o700)
     with pytest.raises(RunError, match=f"which may not read {image}: chmod a[+]rX {image}"):

@@ -248,7 +248,7 @@ def test_a_file_that_cannot_be_meant_is_refused_at_once(
     assert (tmp_path / "taken").read_text() == "mine"
 
 
-def test_an_unknown_tunable_of_the_host_is_told_with_the_names_of_all() -> None:
+def test_an_unknown_tunable_of_the_host_is_reported_with_all_names() -> None:
     with pytest.raises(
         InputError, match="no tunable 'memory_kib'; did you mean 'memory_kb'"
     ) as one:

@@ -62,9 +62,7 @@ def seeks(result: Result) -> float:
         ("randtrimwrite", (0, 1024, 1024)),
     ],
 )
-def test_rw_chooses_what_is_done_and_whether_in_order(
-    rw: str, counts: tuple[int, int, int]
-) -> None:
+def test_rw_chooses_direction_and_order(rw: str, counts: tuple[int, int, int]) -> None:
     result = simulate(f"rw={rw}")
     job = only(result)
     assert (job.read.ios, job.write.ios, job.trim.ios) == counts
@@ -213,7 +211,7 @@ def test_size_offset_and_offset_increment_lay_clones_side_by_side() -> None:
         assert mine.max() == (5 + 8 * process) * MIB - 4096
 
 
-def test_io_size_is_how_much_is_done_whatever_the_files_size() -> None:
+def test_io_size_is_the_amount_of_io_for_any_file_size() -> None:
     less, more = simulate("rw=write", "io_size=1m"), simulate("rw=write", "io_size=10m")
     assert (only(less).write.bytes, only(more).write.bytes) == (MIB, 10 * MIB)
     assert max(offsets(more)) == 4 * MIB - 4096
@@ -375,7 +373,7 @@ def test_thinktime_spin_spends_that_much_of_the_pause_on_the_cpu() -> None:
     assert job.user_ns == pytest.approx(1023 * 400e3, rel=0.02)
 
 
-def test_thinktime_blocks_type_decides_what_counts() -> None:
+def test_thinktime_blocks_type_selects_the_counted_event() -> None:
     queued = ("rw=randread", "ioengine=libaio", "iodepth=8")
     pauses = ("thinktime=1000", "thinktime_blocks=16")
     issue = simulate(*queued, *pauses, "thinktime_blocks_type=issue")

@@ -72,7 +72,7 @@ def test_a_new_file_is_compiled_and_linked_in(linux: str, tmp_path: Path) -> Non
     mine.write_text("int mine = 2;\n")
     again = build(linux, added_files=[mine])
     assert again.fresh and again.kernel.compiled == 1
-    # And it goes with the next kernel that does not have it.
+    # The next kernel without it does not contain it.
     without = build(linux, options=["X=y"])
     assert without.kernel.image.read_bytes() == plain.kernel.image.read_bytes()
     assert not (built_tree() / "block/mine-iosched.c").exists()
@@ -143,7 +143,7 @@ def measured(spec: str) -> tuple[Result, float, int]:
     return made, read.ios * 1e9 / read.runtime_ns, read.clat.max_ns // 10**6
 
 
-def test_a_new_scheduler_shows_in_what_is_measured(sstf: str) -> None:
+def test_a_new_scheduler_changes_the_measured_figures(sstf: str) -> None:
     """Nearest first is fast and starves requests; max_wait=0 is first come, first served."""
 
     def seek(made: Result) -> float:
@@ -164,7 +164,7 @@ def test_a_new_scheduler_shows_in_what_is_measured(sstf: str) -> None:
 
 @pytest.mark.parametrize("rw", ["write", "write:-8k"])
 def test_its_requests_grow_at_both_ends_and_nothing_is_lost(sstf: str, rw: str) -> None:
-    """As -8k comes behind each block of 4k, the second load goes backwards."""
+    """With an offset of -8k after each block of 4k, the second workload goes backwards."""
     job = f"[a]\nrw={rw}\nioengine=libaio\ndirect=1\niodepth=32\nsize=64m\nnumber_ios=2000\n"
     disk = blklab.simulate(
         job, disk="wd10ezrx:ncq=false", scheduler=f"sstf@{sstf}", rig="kernel", driver="native"
@@ -213,7 +213,7 @@ def test_the_tutorials_line_of_kyber_gives_reads_way(tmp_path: Path) -> None:
     assert 0.3 * many < few < 0.5 * many
 
 
-def test_the_tutorials_picture_is_what_its_command_draws(sstf: str) -> None:
+def test_the_tutorials_picture_is_its_commands_output(sstf: str) -> None:
     kept = (ROOT / "docs/images/own-scheduler.svg").read_text(encoding="utf-8")
     assert pictures.picture("own-scheduler") == kept, (
         "run: .venv/bin/python docs/pictures.py docs/images/own-scheduler.svg"

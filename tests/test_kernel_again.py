@@ -1,6 +1,6 @@
 """The same guest repeats exactly, whatever the machine's load: to the nanosecond and to the byte.
 
-Two boots draw no other random numbers, read no other clock, and know nothing of the host's load.
+Two boots draw the same random numbers, read the same clock, and do not depend on the host's load.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def test_a_buffered_run_of_fio_is_the_same_again(kernel: str, load: str) -> None
 def test_a_copy_that_starves_the_guest_of_memory_is_the_same_again(kernel: str) -> None:
     job = "[global]\ntime_based\nruntime=6\nsize=4g\nbs=1m\n[from]\nrw=read\n[to]\nrw=write\n"
     first, *others = _again(kernel, job, "bfq", "fio", boots=3)
-    # More than there is memory.
+    # More than the memory.
     assert (first.disk.read_sectors + first.disk.write_sectors) * 512 > 131072 << 10
     for other in others:
         _assert_same(first, other)
@@ -169,7 +169,7 @@ def test_programs_on_a_file_system_are_the_same_again_to_the_byte_of_a_trace(
     said, trace = _traced(kernel, MIXED, tmp_path / "first")
     assert len(trace) > 100_000
     assert _traced(kernel, MIXED, tmp_path / "second") == (said, trace)
-    # All of it is chance that follows from the seed.
+    # All of it depends on the seed.
     other_said, other_trace = _traced(kernel, MIXED, tmp_path / "other", seed=2)
     assert other_trace != trace
     assert other_said.splitlines()[:2] != said.splitlines()[:2]

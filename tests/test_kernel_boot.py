@@ -38,7 +38,7 @@ from tests.test_cli import failing
 
 ROOT = Path(__file__).resolve().parents[1]
 INIT = str(HERE / "init")
-# Not by mount(8): where the wall is a user name space its set-user-ID bit is another user's.
+# Not by mount(8): inside a user namespace its set-user-ID bit is another user's.
 MOUNTS = f"""python3 -c '
 import ctypes
 mount = ctypes.CDLL(None).mount
@@ -56,7 +56,7 @@ def linux() -> Path:
 @pytest.fixture
 def place(linux: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory for inits; no guest leaves a file below the temporary one in it."""
-    # Not below pytest's own, which only its user may enter.
+    # Not below pytest's directory, which only its user may enter.
     with tempfile.TemporaryDirectory(prefix="blklab-test-") as directory:
         temporary = Path(directory) / "tmp"
         temporary.mkdir()
@@ -138,7 +138,7 @@ def test_the_kernel_has_everything_that_the_rig_needs(linux: Path, place: Path) 
     assert set(schedulers) == {"none", "mq-deadline", "kyber", "bfq"}
 
 
-def test_a_panic_is_told_with_the_kernels_words(linux: Path, place: Path) -> None:
+def test_a_panic_is_reported_with_the_kernels_words(linux: Path, place: Path) -> None:
     start_s = time.monotonic()
     with (
         pytest.raises(GuestPanicError, match="the guest's kernel panicked") as told,
@@ -173,7 +173,7 @@ def test_a_guest_that_hangs_is_ended(linux: Path, place: Path) -> None:
     _until_gone(place)
 
 
-def test_an_image_that_does_not_start_is_told(place: Path) -> None:
+def test_an_image_that_does_not_start_is_reported(place: Path) -> None:
     with pytest.raises(KernelError, match="could not be started") as told:
         boot(place / "absent", Path("/bin/true"), timeout_s=20)
     assert "No such file" in " ".join(told.value.detail)
@@ -327,7 +327,7 @@ with boot(image, ["/run/blklab/blklab-guest"], files, view, time_travel="inf-cpu
     if "Permission denied" in done.stderr and "blklab/kernel" not in done.stderr:
         pytest.skip(f"others may not read this checkout: {done.stderr.splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
-    # Inside, it is root; nothing of outside is in what it printed.
+    # Inside it is root; its output has nothing from outside.
     lines = done.stdout.splitlines()
     assert lines[:3] == ["0", "mounted", "again"]
     roots = ("/", "/tmp/again/", "/tmp/again/proc/1/root/")
@@ -383,12 +383,12 @@ def test_a_shell_with_a_disk_has_it_as_it_was_asked_for(linux: Path) -> None:
         text = _read_until(terminal, "# ")
         assert "/dev/sda" in text and text.count("mq-deadline") == 1
         queue = b"/sys/block/sda/queue"
-        # What is waited for is nowhere in what is typed, which the terminal shows too.
+        # The expected text is not part of the typed text, which the terminal shows too.
         for command, wanted in (
             (b"cat %s/scheduler" % queue, "none [mq-deadline] kyber bfq"),
             (b"cd %s; echo $(cat iosched/fifo_batch async_depth nr_requests)" % queue, "5 7 48\n"),
             (b"echo $(cat %s/rotational /sys/block/sda/size)" % queue, "1 1953525168\n"),
-            # What was written is there when the page cache has forgotten it.
+            # The written data are on the disk after the page cache was dropped.
             (b"seq 9999 > /tmp/in; dd if=/tmp/in of=$BLKLAB_DISK conv=fsync", "48888 bytes"),
             (b"echo 3 > /proc/sys/vm/drop_caches && echo $((6 * 7))", "42\n"),
             (b"head -c 48888 $BLKLAB_DISK | cmp - /tmp/in && echo $((7 * 8))", "56\n"),

@@ -88,20 +88,20 @@ def test_an_older_source_gets_the_form_of_our_patch_that_fits_it(
     first = build(ball)
     assert first.kernel.patches == ("wait.patch",)
     assert first.kernel.compiled == 2
-    # As if it had been given: nothing is left to do.
+    # The first patch fits now, with the same result: nothing to build.
     patch(ours, 1, "wait.patch")
     assert not build(ball).fresh
 
 
-def test_another_patch_compiles_only_what_it_touches(ball: str, tmp_path: Path) -> None:
+def test_another_patch_compiles_only_the_files_that_it_touches(ball: str, tmp_path: Path) -> None:
     plain = build(ball)
     one, two = (build(ball, [patch(tmp_path, delay)]) for delay in (1, 2))
     assert [made.kernel.compiled for made in (plain, one, two)] == [2, 1, 1]
     assert len({image(made) for made in (plain, one, two)}) == 3
     assert two.kernel.names == ("linux-7.3-wait",)
-    # The name went to the newer one; the older is there under its key.
+    # The newer kernel has the name; the older one is found by its key.
     assert cache.find(one.kernel.key).names == ()
-    # And back: the patch is out of the tree again.
+    # And back: the patch is removed from the tree again.
     again = build(ball, options=["X=y"])
     assert image(again) == image(plain)
     assert again.kernel.compiled == 1
@@ -145,7 +145,7 @@ def test_a_directory_is_built_again_when_a_file_in_it_changes(linux: Path) -> No
     }
 
 
-def test_of_a_checkout_what_git_ignores_is_not_built(linux: Path) -> None:
+def test_ignored_files_of_a_checkout_are_not_built(linux: Path) -> None:
     (linux / ".gitignore").write_text("*.o\n.config\n")
     (linux / ".config").write_text("built in")
     (linux / "block/stale.o").write_text("")
@@ -160,7 +160,7 @@ def test_of_a_checkout_what_git_ignores_is_not_built(linux: Path) -> None:
     assert (tree / "block/elevator.c").is_file()
 
 
-def test_a_patch_that_does_not_apply_is_told_in_patchs_words_and_changes_nothing(
+def test_a_patch_that_does_not_apply_is_reported_in_patchs_words_and_changes_nothing(
     ball: str, tmp_path: Path
 ) -> None:
     good = build(ball)
@@ -220,7 +220,7 @@ def test_every_option_of_ours_has_a_group_and_a_value() -> None:
     assert config.parse(made.text()) == {**made.needed, **made.wanted, **made.older, **made.own}
 
 
-def test_missing_tools_are_told_with_the_packages_they_come_in(
+def test_missing_tools_are_reported_with_their_packages(
     linux: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
@@ -228,7 +228,7 @@ def test_missing_tools_are_told_with_the_packages_they_come_in(
         build(str(linux))
 
 
-def test_make_test_installs_what_a_build_needs() -> None:
+def test_make_test_installs_the_tools_of_a_build() -> None:
     [line] = [
         line
         for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
@@ -292,7 +292,7 @@ def test_a_build_that_is_ended_leaves_no_process_and_nothing_half_made(
     assert "Traceback" not in errors
     # make's children hold the lock as long as they live.
     (linux / "hold").unlink()
-    # As a compiler that was killed might leave it, newer than all else.
+    # As a killed compiler may leave it: newer than all others.
     half = begun.parent / "block/elevator.o"
     half.write_bytes(b"half")
     assert cache.kernels() == []
@@ -315,7 +315,7 @@ def test_list_and_remove(ball: str, tmp_path: Path) -> None:
     assert "only the name" in run("kernel", "remove", "plain").stdout
     assert "removed" in run("kernel", "remove", "linux-7.3").stdout
     assert [kernel.names for kernel in cache.kernels()] == [("mine",)]
-    # As an unpacking that was killed leaves it.
+    # As a killed unpacking leaves it.
     (cache.root() / "sources/.partial-0123").mkdir()
     assert "MB removed" in run("kernel", "remove", "--sources").stdout
     assert {path.suffix for path in (cache.root() / "sources").iterdir()} <= {".lock"}

@@ -49,12 +49,12 @@ def test_the_last_kernel_without_changes_is_taken_and_others_by_name(empty: Path
     keep(empty, replace(PLAIN, key="older", built_at="2025-01-01"), PLAIN, *CHANGED)
     assert cache.chosen(None).key == PLAIN.key
     assert cache.chosen("c").key == "c"
-    # An option is no change of a scheduler.
+    # An option does not change a scheduler.
     keep(empty, replace(PLAIN, key="e", config=("XFS_FS=y",), built_at="2026-01-05"))
     assert cache.chosen(None).key == "e"
 
 
-def test_a_kernel_says_what_tells_it_from_the_published_one(empty: Path) -> None:
+def test_a_kernel_states_its_differences_from_the_published_one(empty: Path) -> None:
     keep(empty, PLAIN, *CHANGED)
     cache.give_name("mine", "b")
     cache.give_name("7.3.4", "c")
@@ -64,7 +64,7 @@ def test_a_kernel_says_what_tells_it_from_the_published_one(empty: Path) -> None
         "Linux 7.3.4 (with sstf-iosched.c)",
         "Linux 7.3.4 (d, /linux)",
     ]
-    # Of a source that it does not fit, or built before there was one.
+    # From a source that the patch does not fit, or built before the patch existed.
     older = replace(PLAIN, key="e", patches=("clock.patch", "own-cpu.patch"))
     lacking = "lacks seed.patch, lacks disk.patch, lacks ticks.patch"
     assert older.text == f"Linux 7.3.4 (e, without changes, {lacking})"
@@ -101,7 +101,7 @@ def test_a_kernel_with_changes_is_never_taken_unasked(
 
 @pytest.fixture
 def two(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel without changes, and one built after it that is called `waits`."""
+    """A kernel without changes, and a later one with the name `waits`."""
     monkeypatch.delenv("BLKLAB_CACHE")
     image = real_kernel.image()
     monkeypatch.setenv("BLKLAB_CACHE", str(empty.parent / "cache"))
@@ -173,7 +173,7 @@ def test_a_damaged_record_is_one_line_and_hides_no_other_kernel(
     assert cache.by_key("b") is None
 
 
-def test_a_kernel_without_its_program_is_told(empty: Path) -> None:
+def test_a_kernel_without_its_program_is_reported(empty: Path) -> None:
     keep(empty, PLAIN, CHANGED[0])
     (cache.root() / "built/b/linux").unlink()
     assert [kernel.key for kernel in cache.kernels()] == [PLAIN.key]

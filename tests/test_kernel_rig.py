@@ -208,7 +208,7 @@ def test_fio_itself_comes_to_the_same_within_a_few_per_cent(place: Path, kernel:
     job = JOB.replace("runtime=2", "runtime=16")
     simulated = measured(blklab.simulate(job, disk="wd10ezrx", scheduler="mq-deadline"))
     real = measured(on_kernel(kernel, "fio", job))
-    # Its random offsets are its own. The means of 2,250 reads, a third of whose time is chance,
+    # fio draws its own offsets. The means of 2,250 reads, a third of whose time is random,
     # differ by 1 % (standard error).
     assert real["ios"] == pytest.approx(simulated["ios"], rel=0.05)
     assert real["percentiles_ns"][2] == pytest.approx(simulated["percentiles_ns"][2], rel=0.05)
@@ -378,7 +378,7 @@ def test_fios_output_is_kept_and_a_resumed_comparison_uses_the_same_kernel(
     found = read.comparison(store, 1, raw=True)
     for one in found.runs:
         written = json.loads(one.raw["fio.json"])
-        # What fio counted is what was made of it.
+        # The result has fio's own counts.
         clat_ns = written["jobs"][0]["read"]["clat_ns"]
         assert clat_ns["N"] == one.measurement.latencies["read"].ios
     assert str(found.facts["versions"]["fio"]).startswith("fio-")
@@ -426,12 +426,12 @@ def run(kernel: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @real_fio.needs_fio
-def test_fio_as_a_program_is_told_which_clock_is_the_guests(place: Path, kernel: str) -> None:
+def test_fio_as_a_program_gets_the_guests_clock(place: Path, kernel: str) -> None:
     job = "[a]\nrw=randread\nbs=4k\ndirect=1\nsize=1g\nruntime=10\ntime_based\nfilename={disk}\n"
     Path("plain.fio").write_text(job)
     Path("told.fio").write_text(f"{job}clocksource=clock_gettime\n".replace("{disk}", "/dev/sda"))
     told = run(kernel, "--", "fio", "--output-format=json", str(place / "told.fio"))
-    # Of its own time; of this machine's it is a second or two.
+    # Virtual time; in real time it is a second or two.
     assert json.loads(told.stdout)["jobs"][0]["job_runtime"] == pytest.approx(10_000, abs=10)
     clock = "fio reads the CPU's own clock"
     assert clock not in told.stderr
@@ -453,7 +453,7 @@ def test_a_program_runs_before_the_disk_and_is_traced(place: Path, kernel: str) 
     assert events.count(" block_rq_issue: ") == events.count(" block_rq_complete: ") == 9
 
 
-def test_blkparse_reads_the_trace_and_counts_what_the_disk_did(place: Path, kernel: str) -> None:
+def test_blkparse_reads_the_trace_and_counts_the_disks_commands(place: Path, kernel: str) -> None:
     for tool in ("blkparse", "btt"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} (Debian package blktrace) is not installed")

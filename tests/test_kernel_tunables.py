@@ -55,7 +55,7 @@ def test_a_value_that_the_kernel_changes_beyond_rounding_is_refused(
         notes(spec)
 
 
-def test_a_comparison_shows_and_keeps_what_was_rounded(tmp_path: Path) -> None:
+def test_a_comparison_shows_and_keeps_rounded_tunables(tmp_path: Path) -> None:
     kernel = real_kernel.image().parent.name
     (tmp_path / "j.fio").write_text(JOB)
     spec = "mq-deadline:write_expire=4999"
@@ -74,7 +74,7 @@ def test_a_comparison_shows_and_keeps_what_was_rounded(tmp_path: Path) -> None:
     assert [row["notes"] for row in rows] == [[told.removeprefix(f"{spec}: ")]] * 2
 
 
-def test_one_run_says_on_stderr_what_was_rounded(tmp_path: Path) -> None:
+def test_a_single_run_reports_rounded_tunables_on_stderr(tmp_path: Path) -> None:
     kernel = real_kernel.image().parent.name
     (tmp_path / "j.fio").write_text(JOB)
     where = (

@@ -100,7 +100,7 @@ def test_each_contract_finds_an_import_that_breaks_it(tree: Path) -> None:
         assert broken in done.stdout, broken
 
 
-def test_each_file_that_may_import_inside_functions_says_what_that_saves() -> None:
+def test_each_file_with_imports_inside_functions_states_their_saving() -> None:
     lines = (ROOT / "pyproject.toml").read_text(encoding="utf-8").splitlines()
     allowed = [
         place

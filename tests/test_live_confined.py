@@ -32,7 +32,7 @@ VARIABLE = "BLKLAB_HOSTILE_JOBS"
 _DRAWN = int(os.environ.get(VARIABLE, "25"))
 _SEED = int(os.environ.get("BLKLAB_HOSTILE_SEED", "1"))
 _SECONDS_EACH = 30
-# Ours may set the disk, empty the caches, follow events and confine what they start.
+# blklab's programs may set the disk, drop caches, trace events and confine their children.
 _OURS = ("/sys/devices/", "/sys/block/", "/sys/kernel/", "/proc/", "/dev/null", "/dev/loop")
 _FIOS = ("/dev/null",)
 _SHARED = "/dev/shm/"
@@ -42,7 +42,7 @@ _CGROUPS = re.compile(r"/sys/fs/cgroup(/\w+)?/(blklab-[0-9a-f]{6}(/|$)|(tasks|cg
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where it all lies."""
+    """The directories of the test."""
 
     own: Path
     """Home, cache, journal and temporary files."""
@@ -68,8 +68,8 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield Place(own, disk, victims)
 
 
-def test_the_tracer_sees_what_a_program_does_to_files(place: Place) -> None:
-    """The tracer itself: it sees each kind of harm that a program does."""
+def test_the_tracer_sees_a_programs_changes_of_files(place: Place) -> None:
+    """Tests the tracer: it sees each kind of forbidden change."""
     victim = place.victims.directory / "victim"
     script = (
         f"import os, socket\nos.chdir({str(place.victims.directory)!r})\n"
@@ -161,7 +161,7 @@ def _is_allowed(call: file_calls.Call, place: Place) -> bool:
             own |= bool(_CGROUPS.match(call.target))
             return own or call.target.startswith(_FIOS if of_fio else (*_OURS, _SHARED))
         case "read":
-            # Ours reads what a job file includes.
+            # blklab reads the includes of a job file.
             return not (of_fio and call.target.startswith(victims))
         case "start":
             return not of_fio and not call.target.startswith(victims)

@@ -172,7 +172,7 @@ def parted(tmp_path: Path) -> Iterator[tuple[str, str]]:
             subprocess.run(["delpart", str(node), "1"], check=True)
 
 
-def test_partitions_and_what_is_on_them_are_refused(
+def test_partitions_and_disks_with_them_are_refused(
     parted: tuple[str, str], tmp_path: Path
 ) -> None:
     whole, part = parted

@@ -21,7 +21,7 @@ def killed_with_files(directory: Path, journal: Journal) -> None:
     """A process lays out a test file there and is killed."""
     child = os.fork()
     if child == 0:
-        # Whatever happens, pytest is not to go on twice.
+        # The fork must never continue as a second pytest.
         try:
             with files.laid_in(directory, journal, Signals(), []) as laid:
                 laid.lay_out([1000], lambda _: None)
@@ -51,8 +51,8 @@ def test_test_files_are_written_out_and_removed(
 def test_files_are_made_on_the_disk_that_was_named_or_nowhere(
     mounted: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    """Unmounted since it was found, the path is of a directory on another disk, or of nothing
-    that `restore` would ever find."""
+    """After an unmount the path names a directory on another disk, or one that `restore` would
+    never find."""
     found = target.find(str(mounted))
     unmount = ["umount", "--lazy", str(mounted)]
     if when == "before they are made":
@@ -78,7 +78,7 @@ def test_test_files_of_a_killed_process_are_removed_and_nothing_else(
 ) -> None:
     killed_with_files(tmp_path, journal)
     (place,) = tmp_path.glob(".blklab-*")
-    # What is not ours keeps its directory.
+    # A directory with foreign files stays.
     (place / "thesis").write_text("mine")
     found = leftovers.restore(journal)
     assert found.problems == [f"{place}: not removed: Directory not empty"]

@@ -20,7 +20,7 @@ def set_to(top: Path, *khz: object) -> Roots:
 
 
 def watched(top: Path, before: tuple[int, ...], after: tuple[int, ...]) -> Frequency:
-    """The frequencies change in the middle of what is watched."""
+    """The frequencies change during the measurement."""
     watch = Frequency(set_to(top, *before), interval_s=0.001)
     with watch:
         deadline = time.monotonic() + 60

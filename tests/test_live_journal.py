@@ -42,7 +42,7 @@ _CUSTOM = {
 
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[Queue]:
-    """Set as an administrator might have set it: a scheduler with changed tunables."""
+    """A disk as an administrator may have set it: a scheduler with changed tunables."""
     loop_device.require()
     with loop_device.attached(tmp_path) as name:
         found = queue.named(name)
@@ -79,7 +79,7 @@ def forked(journal: Journal, disk: str) -> Iterator[None]:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        # Whatever happens, pytest is not to go on twice.
+        # The fork must never continue as a second pytest.
         try:
             os.dup2(writing, 1)
             os.environ["BLKLAB_JOURNAL"] = str(journal.directory)
@@ -117,7 +117,7 @@ def test_settings_are_put_back_after_success_and_after_an_error(
     assert (loop.settings(), told, journal.keys()) == (before, [], [])
 
 
-def test_a_scheduler_is_used_with_its_defaults_whatever_was_set_before(
+def test_a_scheduler_gets_its_defaults_after_any_earlier_settings(
     loop: Queue, journal: Journal, signals: Signals
 ) -> None:
     told: list[str] = []
@@ -186,7 +186,7 @@ def test_killed_at_random_moments_nothing_is_left_changed(loop: Queue, journal: 
     assert changed > KILLS // 10, "hardly any was killed while it had something changed"
 
 
-def test_the_next_borrower_puts_back_what_a_killed_one_left(
+def test_the_next_borrower_restores_the_settings_of_a_killed_one(
     loop: Queue, journal: Journal, signals: Signals
 ) -> None:
     before = loop.settings()
@@ -248,7 +248,7 @@ def test_another_file_behind_a_loop_device_has_the_same_queue_which_is_put_back(
         assert queue.named(name).settings() == before
 
 
-def test_a_disk_that_goes_meanwhile_is_one_line_and_one_that_comes_is_left_alone(
+def test_a_removed_disk_is_one_line_and_a_new_one_is_not_touched(
     tmp_path: Path, journal: Journal, signals: Signals
 ) -> None:
     machine, told = Machine(tmp_path), list[str]()
@@ -378,7 +378,7 @@ def test_killed_while_it_writes_the_record_down_nothing_stays_after_the_next_sta
     for what in (files_then_disk, only_files):
         child = os.fork()
         if child == 0:
-            # Whatever happens, pytest is not to go on twice.
+            # The fork must never continue as a second pytest.
             try:
                 what()
             finally:
@@ -388,7 +388,7 @@ def test_killed_while_it_writes_the_record_down_nothing_stays_after_the_next_sta
     assert (kinds, len(journal.keys())) == (["disk", files.KIND], 1)
     found = leftovers.restore(journal)
     assert (found.problems, found.busy, loop.settings()) == ([], [], before)
-    # A lock of a disk is kept for the next.
+    # A disk's lock is kept for the next command.
     assert [path.name for path in journal.directory.iterdir()] == [f"disk-{loop.name}.lock"]
     with borrowing([loop], journal, signals, []):
         assert journal.keys() == [f"disk-{loop.name}"]
@@ -410,7 +410,7 @@ def test_a_journal_on_a_full_disk_is_one_line_and_nothing_of_it_stays(
 
 
 def _be_killed_at(call: str) -> None:
-    """This process, when it has written a record and it is not yet there."""
+    """Kills this process at that call, between writing a record and making it visible."""
 
     def die(*_: object, **__: object) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

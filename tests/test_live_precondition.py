@@ -106,7 +106,7 @@ def test_places_are_joined_without_loss(places: list[tuple[int, int]]) -> None:
     assert precondition.total_bytes(found) == len(whole)
 
 
-def test_only_these_parts_are_written_and_what_takes_long_is_told(
+def test_only_these_parts_are_written_and_long_steps_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(precondition, "_LONG_S", 0.0)

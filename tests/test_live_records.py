@@ -18,7 +18,7 @@ _KEYS = ("disk-sda", "files-0123456789ab", "trace-4711-0a1b2c", "scratch-0123456
 
 
 def values(victim: Path) -> st.SearchStrategy[Any]:
-    """What could lead somewhere, and anything."""
+    """Values that could name other files, and any JSON."""
     names = [".blklab-0123456789ab", "blklab-run-0123456789ab", "instances/blklab-4711-0a1b2c"]
     texts = [str(victim), f"{victim}/..", "../victim", "\0", "\ud800", "", "\x1b[2J", boot_id(),
              *(f"{victim}/{name}" for name in names)]  # fmt: skip

@@ -54,7 +54,7 @@ def loop(tmp_path: Path) -> Iterator[str]:
 
 
 def instances(pid: int | None = None) -> list[str]:
-    """Of tracefs, those of one process: this one."""
+    """The trace instances of one process, by default this one."""
     name = f"blklab-{pid or os.getpid()}-*"
     return [path.name for path in Path("/sys/kernel/tracing/instances").glob(name)]
 
@@ -79,7 +79,7 @@ def test_every_request_has_its_time_in_the_queue_and_at_the_disk(
 ) -> None:
     result = ran(f"/dev/{loop}", DEEP, "mq-deadline")
     trace, disk = result.overview, result.disk
-    # What was merged is one request, for the kernel's counters too.
+    # A merged request is one request for the kernel's counters, too.
     asked = disk.read_ios + disk.write_ios
     assert abs(len(trace.op) * trace.stride - asked) <= 2 * trace.stride
     assert set(np.unique(trace.op).tolist()) == {0, 1}
@@ -143,7 +143,7 @@ def test_the_requests_of_a_file_are_the_disks(tmp_path: Path) -> None:
     written = trace.op == 1
     assert int(trace.sectors[written].sum()) * 512 >= 4 * MIB
     assert trace.sectors[written].max() > 8, "the page cache joins pages"
-    # Where a file lies on the disk is the file system's.
+    # The file system decides the position of a file.
     assert set(trace.process.tolist()) == {-1}
 
 
@@ -156,7 +156,7 @@ def test_events_that_found_no_room_are_told(loop: str, monkeypatch: pytest.Monke
     assert [note for note in result.notes if "requests" in note] == [
         "the buffer for events of the block layer overflowed: some requests were not traced"
     ]
-    # A queue with gaps would be a wrong one.
+    # A queue with missing events would be wrong.
     assert (result.disk.in_flight_ns, result.disk.depth_max) == (0, 0)
     assert (result.series.waiting_milli == 0).all()
 
@@ -291,7 +291,7 @@ def test_an_error_of_tracefs_leaves_no_open_file_and_no_instance(
         monkeypatch.setattr(tracefs.Instance, "write", refused)
         with pytest.raises(RunError, match=r"/blklab-\d+-\w+/none: "):
             requests.Follower(refusing, place, None).__enter__()
-    # One of its files that was open would keep it.
+    # An open file of the instance would keep it.
     assert (told, instances(), journal.keys()) == ([], [], [])
 
 

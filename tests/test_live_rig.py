@@ -73,7 +73,7 @@ def experiment(place: LiveRig, where: object, text: str, scheduler: str = "none"
     return Experiment(entry(text), place.find_disk(str(where)), specs.scheduler(scheduler), 1)
 
 
-def test_a_run_has_what_fio_measured_and_leaves_nothing(mounted: Path, journal: Journal) -> None:
+def test_a_run_has_fios_measurements_and_no_leftovers(mounted: Path, journal: Journal) -> None:
     disk, place = disk_of(mounted), LiveRig()
     before, there = disk.settings(), sorted(mounted.iterdir())
     one = experiment(place, mounted, READS, "bfq:slice_idle=0,read_ahead_kb=64")
@@ -100,14 +100,14 @@ def test_a_run_has_what_fio_measured_and_leaves_nothing(mounted: Path, journal: 
     assert 0 < result.series.read_bytes.sum() <= result.disk.read_sectors * 512
 
 
-def test_a_single_run_is_kept_with_what_fio_wrote_and_the_state_of_the_disk(
+def test_a_single_run_is_kept_with_fios_output_and_the_state_of_the_disk(
     mounted: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "job.fio").write_text(READS)
     told = ["fio", str(tmp_path / "job.fio"), "--rig", "live", "--disk", str(mounted)]
     done = CliRunner().invoke(app, [*told, "--scheduler", "kyber"], catch_exceptions=False)
     assert done.exit_code == 0
-    # Not virtual time's.
+    # In real time.
     assert f" {time.localtime().tm_year}\n" in done.stdout and " 1970\n" not in done.stdout
     kept = read.comparison(open_store(locate()), 1, raw=True)
     [one] = kept.runs
@@ -150,7 +150,7 @@ def test_repeats_with_other_seeds_go_to_other_offsets(mounted: Path) -> None:
     ("options", "size_bytes"),
     [("size=1m", MIB), ("size=1m\noffset=2m", 3 * MIB), ("size=50%", 8 * MIB), ("", 8 * MIB)],
 )
-def test_in_a_directory_a_device_is_a_file_of_what_the_job_uses_of_it(
+def test_in_a_directory_a_device_is_a_file_of_the_used_size(
     options: str, size_bytes: int, mounted: Path
 ) -> None:
     text = f"[r]\nfilename=/dev/sdx\n{options}\n"
@@ -175,7 +175,7 @@ def test_a_device_is_read_but_not_written_to_unless_that_is_said(loop: str) -> N
     with place.prepared([both], print):
         result = place.run(both)
     assert [job.write.bytes for job in result.jobs] == [MIB, MIB]
-    # Each job in a piece of its own, nothing behind them.
+    # Each job has its own piece; nothing is written after the pieces.
     content = node.read_bytes()
     assert any(content[: 4 * MIB]) and any(content[4 * MIB : 8 * MIB])
     assert not any(content[8 * MIB :])
@@ -352,7 +352,7 @@ def test_a_killed_comparison_goes_on_where_it_was(
     process = subprocess.Popen([*BLKLAB, *words], stderr=subprocess.PIPE)
 
     def kept() -> int:
-        # It is a file before it is a store.
+        # The file exists before it has tables.
         with (
             contextlib.suppress(sqlite3.OperationalError),
             contextlib.closing(sqlite3.connect(f"file:{own_store}?mode=ro", uri=True)) as store,
@@ -388,7 +388,7 @@ def test_a_disk_is_described_as_it_was_before_a_run_that_was_killed(
     before = place.describe_disk(one.disk)
     child = os.fork()
     if child == 0:
-        # Whatever happens, pytest is not to go on twice.
+        # The fork must never continue as a second pytest.
         try:
             with borrowing([disk], journal, Signals(), []) as borrowed:
                 borrowed.use("bfq", {})
@@ -465,7 +465,7 @@ def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyP
     assert str(refused.value) == ("--rig live needs fio, unshare: apt-get install fio util-linux")
 
 
-def test_a_user_without_rights_measures_the_current_settings_and_is_told_what_to_type(
+def test_a_user_without_rights_measures_the_current_settings_and_gets_the_command_for_root(
     mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allowed = os.access
@@ -501,7 +501,7 @@ def public() -> Iterator[Path]:
             yield place
 
 
-def test_an_ordinary_user_measures_what_is_set(public: Path, tmp_path: Path) -> None:
+def test_an_ordinary_user_measures_the_current_settings(public: Path, tmp_path: Path) -> None:
     nobody, own, job = 65534, public / "own", tmp_path / "job.fio"
     own.mkdir()
     os.chown(own, nobody, nobody)
@@ -521,7 +521,7 @@ def test_an_ordinary_user_measures_what_is_set(public: Path, tmp_path: Path) -> 
         )
 
     environment = os.environ | {"BLKLAB_JOURNAL": str(own / "journal"), "HOME": str(own)}
-    # Neither is root's.
+    # The store must be the user's own, not root's.
     for name in ("BLKLAB_STORE", "XDG_DATA_HOME"):
         environment.pop(name, None)
     done = run("none", own)

@@ -28,7 +28,7 @@ from tests import plausible
         ([0, 0, 0, 0, 0], None),
     ],
 )
-def test_steady_is_what_snia_says(rates: list[float], found: str | None) -> None:
+def test_the_steady_state_follows_snias_definition(rates: list[float], found: str | None) -> None:
     said = steady.unsteady(rates)
     assert (said is None) == (found is None)
     assert found is None or (said and said.endswith(found))

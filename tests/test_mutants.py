@@ -146,7 +146,7 @@ def test_named_tests_of_python_run_with_the_copys_source(checkout: Path, tmp_pat
     assert tests.run(named).broken, "no test finds what is no Python"
 
 
-def test_a_program_of_tests_that_crashes_has_failed_what_it_did_not_say(tmp_path: Path) -> None:
+def test_tests_without_an_outcome_in_a_crashed_program_have_failed(tmp_path: Path) -> None:
     program = tmp_path / "tests"
     program.write_text(
         "#!/bin/sh\necho 'test a::b ... ok'\necho 'test a::c ... FAILED'\nkill -9 $$\n"

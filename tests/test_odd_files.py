@@ -52,7 +52,7 @@ _READERS = (
 
 
 @pytest.mark.parametrize("command", _READERS)
-def test_a_pipe_in_place_of_a_file_is_told_at_once(command: str, tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_a_file_is_reported_at_once(command: str, tmp_path: Path) -> None:
     for folder in ("results-dir", "study-dir"):
         (tmp_path / folder).mkdir()
     for name in ("X.fio", "X.toml", "X.c", "X.tar.gz", "results-dir/results.json",
@@ -111,7 +111,7 @@ def test_a_pipe_in_sysfs_s_place_is_empty(tmp_path: Path) -> None:
         ("verify --quick --out=taken", "is a directory"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_told_before_the_first_run(
+def test_an_unwritable_path_is_reported_before_the_first_run(
     command: str, line: str, tmp_path: Path
 ) -> None:
     (tmp_path / "dangling").symlink_to("nowhere/at/all")
@@ -147,7 +147,7 @@ def test_a_place_is_checked_without_a_trace(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["results show 1", "fio ONE"])
-def test_a_store_at_a_bad_place_is_told_before_the_first_run(
+def test_a_store_at_a_bad_path_is_reported_before_the_first_run(
     command: str, store: str, line: str, tmp_path: Path
 ) -> None:
     os.mkfifo(tmp_path / "pipe")

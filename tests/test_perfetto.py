@@ -14,7 +14,7 @@ from tests.test_explain import DECIDING, timeline
 
 
 def slices(packets: Packets) -> dict[int, list[tuple[str, int, int]]]:
-    """Of each track: name, begin and end of its slices, which must nest."""
+    """For each track, name, begin and end of its slices, which must nest."""
     ordered = sorted(
         (p for p in packets.packet if p.HasField("track_event")), key=lambda p: p.timestamp
     )
@@ -33,7 +33,7 @@ def slices(packets: Packets) -> dict[int, list[tuple[str, int, int]]]:
 
 
 @pytest.mark.parametrize("scheduler", DECIDING)
-def test_perfetto_reads_back_what_was_written(scheduler: str) -> None:
+def test_perfetto_reads_the_written_trace(scheduler: str) -> None:
     found = timeline(scheduler)
     packets = Packets.FromString(trace.perfetto(found))
     tracks = {

@@ -52,7 +52,7 @@ SMALL = {
     "sysbench-oltp": "sysbench-oltp:tables=2,rows=1000,threads=2,duration_s=1,buffer_pool_mib=8",
     "tpcc": "tpcc:warehouses=1,threads=2,duration_s=2",
 }
-"""Of each program, what takes about a second; the loading of a warehouse takes a quarter minute."""
+"""Parameters for runs of about a second; loading a warehouse takes a quarter of a minute."""
 
 
 @pytest.fixture
@@ -310,7 +310,7 @@ def test_a_comparison_has_the_figure_in_table_json_report_store_and_csv(
         ("sqlit", "no workload 'sqlit'; did you mean 'sqlite'?"),
     ],
 )
-def test_what_is_no_program_is_one_line(spec: str, message: str) -> None:
+def test_a_wrong_name_or_parameter_of_a_program_is_one_line(spec: str, message: str) -> None:
     with pytest.raises(InputError) as error:
         specs.workload(spec)
     assert str(error.value) == message
@@ -336,7 +336,7 @@ def test_a_program_is_refused_where_none_can_run(tmp_path: Path) -> None:
         rigs.check_workload("kernel", specs.workload("sqlite"))
 
 
-def test_what_a_program_needs_and_has_not_is_said(
+def test_missing_tools_of_a_program_are_reported(
     mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lacking = replace(programs.known("sqlite"), needs={"nosuch": "nosuch-tools"})
@@ -374,7 +374,7 @@ def test_workloads_tells_all_of_a_program() -> None:
     assert found["randread"]["kind"] == "fio"
 
 
-def test_what_fails_in_the_program_is_one_line(mounted: Path) -> None:
+def test_an_error_in_a_program_is_one_line(mounted: Path) -> None:
     rig = LiveRig()
     text = "program=sqlite\ninsertions=-3\n"
     wrong = Entry("x", Path("x"), text, kind="program")

@@ -51,7 +51,7 @@ def mounted() -> Iterator[Path]:
 
 @pytest.fixture
 def place() -> Iterator[Place]:
-    """A directory that every user may pass through to, of a name that no shell should see."""
+    """A directory that every user may enter, with a name that a shell would interpret."""
     with tempfile.TemporaryDirectory() as above:
         Path(above).chmod(0o711)
         directory = Path(above) / "a 'b' \"$(touch c)\" `touch d`; touch e"
@@ -97,7 +97,7 @@ def test_sysbench_oltp_has_every_transaction_and_its_figure(mounted: Path) -> No
     assert result.operations_ns.mean() / 1e6 == pytest.approx(float(mean_ms[1]), rel=0.03)
     assert "Number of threads: 2" in text
     assert "Initializing random number generator from seed (2)" in text
-    # Each was on the disk when it was over; some share a flush.
+    # Each transaction was on the disk at its end; some share a flush.
     assert result.disk.write_ios >= len(result.operations_ns) / 2
     # The tables were not in memory.
     assert result.disk.read_sectors * 512 >= 2 * 2000 * 190 / 2
@@ -162,12 +162,12 @@ def test_a_tcp_account_gets_one_database_and_no_files(place: Place, user: str) -
         for refused in ("SELECT user FROM mysql.user", "CREATE DATABASE other",
                         "SELECT 1 INTO OUTFILE '/tmp/out'"):  # fmt: skip
             assert re.search("denied", sql(refused)), refused
-        # The server itself could read it.
+        # The server itself can read it.
         read = f"SELECT LOAD_FILE(0x{os.fsencode(secret).hex()})"
         admin = ("--no-defaults", f"--socket={server.socket}", f"--user={server.owner}", "-N")
         assert server.call("mariadb", *admin, "-e", read) == "secret\n"
         assert sql(read) == "NULL\n"
-        # No user without its password, and not its own administrator.
+        # Neither a user without the password nor the server's administrator can log in.
         assert "denied" in sql("SELECT 1", f"--user={account.user}", "--password=")
         assert "denied" in sql("SELECT 1", f"--user={account.user}", "--password=x")
         for other in ("root", "mysql", "nobody", "mariadb.sys", ""):

@@ -171,7 +171,7 @@ def test_thinned_series_keep_every_byte() -> None:
     kept = results()
     run = next(run for run in kept.runs if run.story)
     assert run.story is not None
-    # A run ends where it ends, not with an interval.
+    # A run may end within an interval.
     duration_ns = run.duration_ns - run.story.interval_ns // 3
     drawn = payload._story(run.story, duration_ns, 1e6)
     starts_s = np.array([*drawn["t"], duration_ns / 1e9])
@@ -193,7 +193,7 @@ def test_pictures_hold_no_more_points_than_they_have_room_for() -> None:
             assert line["latency"] == sorted(line["latency"])
 
 
-def test_a_load_in_which_nothing_happened_is_drawn_all_the_same() -> None:
+def test_a_workload_without_io_is_drawn() -> None:
     kept = results()
     empty = [replace(run, bytes_per_s=0.0, latencies={}) for run in kept.runs]
     assert "not measured" in page(Results(kept.setup, tuple(empty)))
@@ -397,7 +397,7 @@ def test_latencies_of_different_operations_are_no_curve() -> None:
 
 def test_the_winner_at_each_number_follows_the_verdicts() -> None:
     kept = swept("randrw")
-    # At 16, and only there, one of them is three times as fast.
+    # Only at 16 is one of them three times as fast.
     fast = kept.setup["schedulers"][1]["label"]
     runs = tuple(
         replace(run, bytes_per_s=3e6 * (1 + run.repeat / 1e4))

@@ -1,4 +1,4 @@
-"""The typed result: what it holds, how it reads, how it converts."""
+"""The typed result: its content, its text, its conversions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_folding_into_fios_buckets_keeps_every_io_and_errs_by_less_than_one_perc
     nearest = folded.value_ns[
         np.searchsorted(fio_bucket(folded.value_ns), fio_bucket(histogram.value_ns))
     ]
-    # Beyond 2**34 ns fio has one last bucket.
+    # Above 2**34 ns fio has one last bucket.
     inside = histogram.value_ns < 2**34
     error = np.abs(nearest - histogram.value_ns)[inside]
     assert (error <= np.maximum(histogram.value_ns[inside] / 128, 0.5)).all()
@@ -100,7 +100,7 @@ def test_tables_convert_with_all_columns_and_values(to: str) -> None:
             assert np.asarray(converted[name]).tolist() == values.tolist()
 
 
-def test_a_series_has_no_column_of_what_was_not_measured() -> None:
+def test_a_series_has_no_column_for_missing_measurements() -> None:
     made = plausible.run()
     for name in ("read_bytes", "write_bytes"):
         made.data[f"series.{name}"] = np.zeros(0, np.int64)

@@ -49,7 +49,7 @@ def lines(*arguments: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("on_both")
-def test_a_list_tells_of_each_what_ran_and_is_filtered(here: Path) -> None:
+def test_a_list_has_each_comparisons_contents_and_is_filtered(here: Path) -> None:
     assert lines("results")[0].startswith("no results yet in ")
     first, second = compared(), compared(disk="950pro-256gb")
     listed = lines("results")
@@ -71,7 +71,7 @@ def test_a_list_tells_of_each_what_ran_and_is_filtered(here: Path) -> None:
     assert lines("results", "--disk", "zzz") == ["no match"]
 
 
-def test_one_is_shown_with_where_when_and_on_what_it_ran(here: Path) -> None:
+def test_a_comparison_is_shown_with_machine_time_and_versions(here: Path) -> None:
     number = compared()
     shown = run("results", "show", str(number)).stdout
     assert f"{number}: complete, 6 of 6 runs\n" in shown
@@ -134,7 +134,7 @@ def test_the_same_seeds_are_compared_one_by_one_and_others_as_two_samples(here: 
     text = run("results", "diff", str(first), str(other)).stdout
     assert "Runs have different seeds" in text
     assert max(map(len, text.splitlines())) <= 80
-    # Another disk, although of the same model: what was changed on it counts.
+    # Another disk, although of the same model: its changed parameters count.
     code = run_failing("results", "diff", str(first), str(changed))
     assert "have no scheduler on the same disk under the same workload" in code
 
@@ -428,7 +428,7 @@ def test_a_wrong_value_in_an_import_is_refused_with_its_place(
 
 
 def change(document: Any, chance: random.Random) -> None:
-    """Something in it becomes something else, or goes."""
+    """Changes or removes one value in it."""
     values: tuple[Any, ...] = (
         None, True, -1, 0, 1, 2**53, 2**63, 2**64, 10**30, 1e308, -0.5, "", "x", "\x1b[2J",
         "\ud800", "9999-99-99", [], [0], [2**62] * 3, {}, {"a": 1}, [[]], "=1+1", "a" * 2000,
@@ -457,7 +457,7 @@ def change(document: Any, chance: random.Random) -> None:
 
 
 def survives(document: Any, check: Callable[[], None]) -> bool:
-    """Whether it was imported; if it was, everything that can be done with it is done."""
+    """Whether it was imported; if so, runs every command on it."""
     Path("fuzzed.json").write_text(json.dumps(document))
     Path("fuzzed.db").unlink(missing_ok=True)
     try:

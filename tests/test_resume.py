@@ -82,7 +82,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(
     )
     assert done.returncode == 0, done.stderr
     kills = [json.loads(line) for line in done.stdout.splitlines()]
-    # Otherwise nothing was tried: kills before the first run and after the last prove little.
+    # Kills before the first run and after the last prove little.
     assert sum(0 < kept < planned for kept, planned in kills) >= rounds / 3, kills
     if place.find().file:
         with open_store(place.find()).reading() as connection:
@@ -122,7 +122,7 @@ def test_a_run_that_fails_keeps_the_others_and_says_how_to_go_on(
         "to continue: blklab compare --resume 1"
     )
     assert not (here / "reports").exists()
-    nobodys()
+    let_its_process_seem_dead()
     assert read.listed(open_store(place.find()))[0].kept == 2
     count = 3
     done = run("compare", "--resume", "--json")
@@ -134,8 +134,8 @@ def test_a_run_that_fails_keeps_the_others_and_says_how_to_go_on(
     assert (here / "reports/compare/results.json").read_bytes() == whole
 
 
-def nobodys() -> None:
-    """As if the process that began it were dead."""
+def let_its_process_seem_dead() -> None:
+    """Lets its process seem dead."""
     with open_store(place.find()).writing() as connection:
         connection.execute(schema.COMPARISON.update().values(owner=None))
 
@@ -146,7 +146,7 @@ def test_resuming_a_complete_comparison_only_writes_the_report_again(here: Path)
     shutil.rmtree(here / "reports")
     assert run("compare", "--resume", "1", "--objective", "latency").exit_code == 0
     assert (here / "reports/compare/results.json").read_bytes() == before
-    # From what is kept: the files are not looked at again.
+    # From the store: the files are not read again.
     (here / "tiny.fio").unlink()
     assert run("compare", "--resume", "1", "--out", "other").exit_code == 0
     assert (here / "other/results.json").read_bytes() == before
@@ -182,7 +182,7 @@ def test_a_comparison_that_cannot_be_resumed_is_one_line(
     assert message in text
 
 
-# What can go wrong with the store while a comparison runs
+# Errors of the store while a comparison runs
 
 
 def test_the_usual_store_that_cannot_be_used_costs_a_line_and_no_result(
@@ -198,7 +198,7 @@ def test_the_usual_store_that_cannot_be_used_costs_a_line_and_no_result(
     assert "blklab: results will not be stored: " in errors
     assert "results.db: not a store of blklab, or damaged; choose a store with --store" in errors
     assert (here / "reports/compare/results.json").exists()
-    # A user who has chosen a store wants the results there.
+    # With an explicit store the results must be stored there.
     code, text = failing(capfd, monkeypatch, *TINY, "--store", "data/blklab/results.db")
     assert (code, text.count("\n")) == (1, 1)
     assert "data/blklab/results.db: not a store of blklab, or damaged" in text
@@ -225,7 +225,7 @@ def test_a_store_that_may_only_be_read_is_read_and_not_written(
         file = str(kept / "r.db")
         run(*TINY, "--store", file)
         (here / "reports").rename(here / "before")
-        # What has been opened for writing keeps the file system from becoming read-only.
+        # A file open for writing prevents a read-only remount.
         gc.collect()
         subprocess.run(["mount", "-o", "remount,ro", str(kept)], check=True)
         assert failing(capfd, monkeypatch, *TINY, "--store", file) == (

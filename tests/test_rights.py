@@ -13,7 +13,7 @@ import pytest
 
 from blklab.cli import lazy, rights
 
-# What a command that was deceived by a document would try. CAP_CHOWN, CAP_DAC_OVERRIDE,
+# The actions of a command that a document has deceived. CAP_CHOWN, CAP_DAC_OVERRIDE,
 # CAP_DAC_READ_SEARCH and CAP_FOWNER are 0 to 3.
 DECEIVED = """
 import json, os, pathlib, subprocess, sys
@@ -46,7 +46,7 @@ rights.fewer(command)(rig=sys.argv[4], out=out, store=str(out / "results.db"), r
 
 
 def deceived(tmp_path: Path, *, program: bool, rig: str, more: str = "") -> dict[str, Any]:
-    # Temporary files are open to every command: what is not to be written to lies elsewhere.
+    # Every command may write temporary files: protected files are elsewhere.
     inside, outside = tmp_path / "out", tmp_path / "outside"
     inside.mkdir()
     outside.mkdir()

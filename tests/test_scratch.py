@@ -25,10 +25,10 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def killed(*, in_it: bool = True) -> None:
-    """A process that is killed while it has scratch."""
+    """Runs a process that is killed while it has temporary files."""
     child = os.fork()
     if child == 0:
-        # Whatever happens, pytest is not to go on twice.
+        # The fork must never continue as a second pytest.
         try:
             with scratch.directory("run") as place:
                 if in_it:
@@ -68,7 +68,7 @@ def test_the_next_that_needs_scratch_removes_it(own: Path, journal: Journal) -> 
     scratch._clear_once.cache_clear()
     with scratch.directory("run") as place:
         assert list(own.iterdir()) == [place]
-        # Of one that lives, nothing is removed.
+        # Files of a running process are not removed.
         scratch._clear_once.cache_clear()
         with scratch.directory("run") as other:
             assert sorted(own.iterdir()) == sorted([place, other])

@@ -14,7 +14,7 @@ from blklab.base.signals import ENDING, Signals, postponed
 
 
 def _ends_a_process(number: int) -> bool:
-    """By default, whatever the kernel's manual says: one that sleeps is tried."""
+    """Whether the signal ends a process by default: tried on a sleeping process."""
     with subprocess.Popen(["sleep", "60"]) as sleeping:
         sleeping.send_signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -51,7 +51,7 @@ def test_handled_and_ignored_signals_stay_so_and_all_handlers_are_restored() -> 
     assert {number: signal.getsignal(number) for number in signal.valid_signals()} == before
 
 
-def test_a_second_signal_does_not_disturb_what_the_first_has_ended(signals: Signals) -> None:
+def test_a_second_signal_does_not_disturb_the_end_after_the_first(signals: Signals) -> None:
     done = []
     with pytest.raises(SystemExit) as left_by, signals.undoing(lambda: done.append("undone")):
         try:

@@ -109,7 +109,7 @@ def test_an_input_error_is_one_line_with_the_nearest_right_word(
     assert "\n" not in str(caught.value)
 
 
-def test_a_disk_that_ships_gives_its_file_from_which_one_of_ones_own_is_made(
+def test_a_shipped_disks_file_is_a_start_for_a_users_own_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     printed = CliRunner().invoke(app, ["disks", "wd10ezrx", "--file"]).stdout
@@ -229,8 +229,8 @@ def test_the_host_reaches_the_simulation_and_wrong_ones_are_refused_in_one_line(
 
 
 def test_pacing_does_not_slow_large_writes_down_without_end() -> None:
-    """What had not arrived yet counted as what the dies were slow to write, and made the pace of
-    the next writes slower still."""
+    """Data that had not arrived yet once counted as data that the dies were slow to write, and
+    slowed the next writes further."""
     job = "[copy]\nioengine=libaio\ndirect=1\nrw=write\nbs=1m\niodepth=16\nsize=4g\nruntime=3\n"
     [paced], [free] = (
         blklab.simulate(job, disk=f"pm983-960gb:paced={paced}").jobs for paced in ("on", "off")

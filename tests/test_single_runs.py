@@ -33,7 +33,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def once(*more: str) -> str:
-    """What it prints."""
+    """Runs the command; its output."""
     done = run(*FIO, *more)
     assert (done.exit_code, done.stderr) == (0, "")
     return done.stdout
@@ -120,7 +120,7 @@ def test_parallel_openings_of_the_store_import_each_run_once() -> None:
         thread.join()
     store = open_store(place.find())
     found = [read.comparison(store, number).runs[0].measurement.seed for number in range(1, 13)]
-    # In the order in which they ran.
+    # In the order of the runs.
     assert (found, told) == (list(range(count)), [])
     assert len(read.listed(store)) == count
 
@@ -133,7 +133,7 @@ def test_a_run_that_cannot_be_imported_is_set_aside_and_the_others_are_imported(
         single.files(place.find()),
         key=lambda file: packing.unpack_json(file.read_bytes())["begun_at"],
     )
-    # Of another version of blklab, say: no such set-up, and a number that no column takes.
+    # As from another version of blklab: an unknown set-up, and a number out of a column's range.
     for file, change in ((first, _without_disks), (second, _too_often)):
         document = packing.unpack_json(file.read_bytes())
         change(document)
@@ -153,7 +153,7 @@ def test_a_run_that_cannot_be_imported_is_set_aside_and_the_others_are_imported(
         assert line.endswith(f"; set aside as {file.stem}.refused")
     assert "KeyError: 'disks'" in told[2] and "OverflowError: " in told[3]
     assert set(directory.iterdir()) == {file.with_suffix(".refused") for file in bad}
-    # It is told once.
+    # It is reported once.
     assert run("results").stderr == ""
 
 

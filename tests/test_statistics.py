@@ -140,7 +140,7 @@ def test_a_clear_winner_is_named() -> None:
     assert verdict.behind["b"].estimate == pytest.approx(1.1, abs=0.01)
 
 
-def test_pairing_by_seed_finds_what_the_spread_of_seeds_would_hide() -> None:
+def test_pairing_by_seed_finds_differences_smaller_than_the_spread_of_seeds() -> None:
     seeds = [100.0, 300.0, 50.0, 800.0, 20.0]
     noise = [1.05, 1.06, 1.055, 1.052, 1.058]
     better = [s * n for s, n in zip(seeds, noise, strict=True)]
@@ -191,7 +191,7 @@ def test_the_interval_holds_its_estimate_and_scales_with_the_figures(
 
 
 @given(figures)
-def test_the_median_lies_in_its_interval_and_five_runs_admit_what_they_cover(
+def test_the_median_is_within_its_interval_and_five_runs_state_their_coverage(
     values: list[float],
 ) -> None:
     interval, coverage = statistics.median_interval(values)
@@ -207,7 +207,7 @@ def test_the_median_lies_in_its_interval_and_five_runs_admit_what_they_cover(
     [
         ([3.0], 3.0, 3.0, 3.0, 0.0),
         ([1.0, 2.0, 4.0, 100.0], 3.0, 1.0, 100.0, 1 - 2 / 16),
-        # Of nine, the second and the eighth: on either side lie 1 + 9 of 512 ways.
+        # Of nine, the second and the eighth: 1 + 9 of 512 combinations are on either side.
         ([9.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0, 5.0], 5.0, 2.0, 8.0, 1 - 20 / 512),
     ],
 )
@@ -297,7 +297,7 @@ def test_it_is_settled_when_every_one_is_behind_or_as_good() -> None:
     ("low", "high", "settled"),
     [(0.99, 1.01, True), (0.99, 1.5, False), (0.5, 1.01, False), (0.5, 1.5, False)],
 )
-def test_a_tie_is_settled_when_neither_may_be_better_by_what_matters(
+def test_a_tie_is_settled_when_no_relevant_difference_is_possible(
     low: float, high: float, settled: bool
 ) -> None:
     tie = Verdict("a", ("a", "b"), {"b": Interval(1.0, low, high)}, high)

@@ -27,7 +27,7 @@ def _no_warning_reaches_the_user() -> Iterator[None]:
 
 
 def holds(interval: Interval) -> None:
-    """What every interval of a ratio is: ordered, and with an estimate to divide by."""
+    """Checks that the interval is ordered and has a positive estimate."""
     assert 0.0 <= interval.low <= interval.estimate <= interval.high
     assert 0.0 < interval.estimate < math.inf
     assert interval.visible >= 1.0
@@ -35,7 +35,7 @@ def holds(interval: Interval) -> None:
 
 @st.composite
 def schedulers(draw: st.DrawFn) -> dict[str, list[float]]:
-    """Up to 64, all with as many runs: of any figures at all, or some factor apart."""
+    """Up to 64 schedulers with equally many runs: any figures, or figures some factor apart."""
     candidates, repeats = draw(st.integers(1, 64)), draw(counts)
     seed = draw(st.integers(0, 2**32 - 1))
     # Hypothesis chooses the shape; a few thousand figures one by one would be too many for it.
@@ -99,7 +99,7 @@ def test_many_schedulers_far_apart_are_decided() -> None:
 
 
 def test_the_quantile_is_as_large_as_a_thousand_schedulers_need() -> None:
-    # Of one degree of freedom, t is Cauchy's: the tangent.
+    # With one degree of freedom, t is Cauchy's distribution: the tangent.
     probability = 1.0 - 0.025 / math.comb(1000, 2)
     expected = math.tan(math.pi * (probability - 0.5))
     assert expected > 1e6
@@ -114,7 +114,7 @@ def test_the_detectable_difference_is_defined_for_any_spread(
 
 
 @given(st.lists(positive, min_size=1, max_size=40))
-def test_the_spread_and_the_median_of_any_figures_are_told(values: list[float]) -> None:
+def test_spread_and_median_are_defined_for_any_figures(values: list[float]) -> None:
     assert statistics.spread(values) >= 0.0
     interval, coverage = statistics.median_interval(values)
     assert interval.low <= interval.estimate <= interval.high

@@ -20,7 +20,7 @@ from sqlalchemy import text
 from blklab.domain import core, events, specs
 from blklab.domain import results_file as documents
 from blklab.domain.comparison import Setup, plan
-from blklab.domain.conditions import DeviceState
+from blklab.domain.conditions import DeviceState, LiveRigData
 from blklab.domain.events import Finished
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
@@ -56,7 +56,13 @@ def state(disk: str, **settings: str) -> DeviceState:
 
 
 class Telling(sim.SimRig):
-    """A rig whose runs bring along what real disks and real programs do."""
+    """A rig whose runs have the documents of real disks and real programs."""
+
+    def describe(self) -> LiveRigData:
+        return {
+            "text": "this machine", "linux": "7.3", "cpus": 4, "cpu": "a CPU", "memory_bytes": None,
+            "governors": ["performance"], "fio": None, "cache": "cold",
+        }  # fmt: skip
 
     def run(self, experiment: Experiment) -> Result:
         made = plausible.result(experiment.seed % 1000)
@@ -89,10 +95,10 @@ def kept(store: Store, setup: Setup, *, fail_at: int | None = None) -> keep.InSt
     return keeper
 
 
-def test_a_run_is_read_back_with_all_that_was_kept_of_it(anywhere: str, setup: Setup) -> None:
+def test_a_run_is_read_back_with_all_its_stored_data(anywhere: str, setup: Setup) -> None:
     store = open_store(place.find(anywhere))
     keeper = kept(store, setup)
-    # By another process, as it were.
+    # As if by another process.
     again = open_store(place.find(anywhere))
     [row] = read.listed(again)
     assert (row.id, row.state, row.kept, row.planned) == (keeper.id, read.COMPLETE, 4, 4)
@@ -100,7 +106,7 @@ def test_a_run_is_read_back_with_all_that_was_kept_of_it(anywhere: str, setup: S
     assert row.schedulers == ("none", "mq-deadline:fifo_batch=1")
     found = read.comparison(again, keeper.id, raw=True)
     wanted = documents.Results(
-        describe(setup, sim.SimRig()),
+        describe(setup, Telling()),
         tuple(
             carry_out(
                 plan(setup), Telling(), Local(1, Telling()), lambda _: None, events.Nowhere("")
@@ -149,12 +155,12 @@ def test_an_interrupted_comparison_is_partial_and_resumes_to_the_same_results(
 
 
 def disowned(store: Store) -> None:
-    """As if the process were dead."""
+    """Lets the process seem dead."""
     with store.writing() as connection:
         connection.execute(schema.COMPARISON.update().values(owner=None))
 
 
-def test_a_process_owns_what_it_runs_and_another_with_its_number_does_not() -> None:
+def test_a_process_owns_its_comparison_and_a_later_one_with_its_number_does_not() -> None:
     mark = origin.mark()
     assert origin.alive(mark)
     assert origin.alive(mark.replace('"began": "', '"began": "1')) is None
@@ -163,9 +169,7 @@ def test_a_process_owns_what_it_runs_and_another_with_its_number_does_not() -> N
         assert origin.alive(wrong) is None
 
 
-def test_a_list_is_filtered_by_what_was_compared_where_and_when(
-    anywhere: str, setup: Setup
-) -> None:
+def test_a_list_is_filtered_by_contents_machine_and_time(anywhere: str, setup: Setup) -> None:
     store = open_store(place.find(anywhere))
     first = kept(store, setup).id
     second = kept(store, replace(setup, schedulers=(specs.scheduler("kyber"),))).id
@@ -185,7 +189,7 @@ def test_a_list_is_filtered_by_what_was_compared_where_and_when(
     assert found(since="9000-01-01T00:00:00+00:00") == []
 
 
-def test_an_export_holds_all_that_is_kept_and_comes_back_with_times_in_utc(
+def test_an_export_has_all_stored_data_and_is_imported_with_times_in_utc(
     setup: Setup, tmp_path: Path
 ) -> None:
     ours, theirs = (open_store(place.find(str(tmp_path / name))) for name in ("ours", "theirs"))
@@ -240,7 +244,7 @@ def test_a_newer_store_is_refused_and_an_older_one_brought_up_to_date(
 
 
 def test_a_store_of_version_1_is_read(tmp_path: Path) -> None:
-    """As the first version left it: `sqlite3 results.db .dump`."""
+    """A store of the first version, from `sqlite3 results.db .dump`."""
     dump = (Path(__file__).parent / "data/store-1.sql").read_text(encoding="utf-8")
     with sqlite3.connect(tmp_path / "old.db") as connection:
         connection.executescript(dump)
@@ -317,7 +321,7 @@ def test_a_document_holds_finite_numbers_only(number: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["disk", "\udc80"])
-def test_no_number_is_kept_as_none_whatever_files_are_called(name: str) -> None:
+def test_numbers_that_are_not_finite_become_none_with_any_file_name(name: str) -> None:
     kept = packing.pack_json({"name": name, "low": math.nan, "high": [math.inf, 1.5]})
     assert packing.unpack_json(kept) == {"name": name, "low": None, "high": [None, 1.5]}
 
@@ -359,7 +363,7 @@ def test_a_number_is_a_number(wrong: str) -> None:
         numbers(wrong)
 
 
-# What can go wrong with a file
+# Errors of the file
 
 
 @contextmanager
@@ -389,7 +393,7 @@ def test_a_store_that_fails_is_tried_again_with_the_next_run(
     assert read.listed(store)[0].kept == 3
 
 
-def test_a_set_up_that_changes_while_the_store_fails_is_written_with_what_comes_next(
+def test_a_set_up_changed_while_the_store_fails_is_written_with_the_next_run(
     own_store: Path, setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "_WAIT_S", 0.05)
@@ -459,7 +463,8 @@ def test_a_damaged_store_is_one_line_or_still_right(
 
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_store_that_is_let_go_leaves_no_connection(anywhere: str, damaged: bool) -> None:
-    """Open, or found to be foreign: in either case only the collector closes it."""
+    """A store that was opened, or refused as newer: in both cases the garbage collector closes
+    it."""
     store = open_store(place.find(anywhere))
     if damaged:
         with store.writing() as connection:
@@ -472,7 +477,7 @@ def test_a_store_that_is_let_go_leaves_no_connection(anywhere: str, damaged: boo
         hook = sys.unraisablehook
         sys.unraisablehook = lambda met: left.append(met.exc_value)
         try:
-            # Held by nothing but a cycle, as in an error's traceback.
+            # Referenced only by a cycle, as in an error's traceback.
             cycle: list[object] = [store]
             cycle.append(cycle)
             del store, cycle

@@ -1,4 +1,4 @@
-"""The study of the first BFQ runs, and what its file says of it is so."""
+"""The study of the first BFQ: its runs, and the statements of its file."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def test_each_statement_that_is_not_reproduced_has_a_reason(judgements: list[Jud
     stated = tomllib.loads(STUDIES.paths()["bfq-2008"].read_text())
     claims = [claim for part in stated["part"] for claim in part["claim"]]
     reasons = {claim["not_reproduced"] for claim in claims if "not_reproduced" in claim}
-    # Not the words that stand where the study knows of no reason.
+    # Not the default words for a statement without a reason.
     assert {row["why"] for row in missed} <= reasons
 
 
 def test_every_claim_was_measured(judgements: list[Judgement]) -> None:
     unknown = [row for row in judgements if row["outcome"] not in ("reproduced", "not reproduced")]
-    # Measured, but with too few repeats to tell so small a difference.
+    # Measured, but with too few repeats for so small a difference.
     assert [(row["part"], row["workload"]) for row in unknown] == [("random", "random-16")]
     assert "may be 6.9 % apart" in unknown[0]["found"]

@@ -1,4 +1,4 @@
-"""Study files: what they say, and how a broken one is refused."""
+"""Study files: their meaning, and the refusal of broken ones."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def entry(text: str) -> Entry:
     return Entry("s", Path("s.toml"), text)
 
 
-def test_parts_take_from_the_study_what_they_do_not_say_themselves() -> None:
+def test_parts_inherit_missing_keys_from_the_study() -> None:
     study = parse(entry(TEXT))
     first, second = study.parts
     assert (first.repeats, first.question, first.rigs) == (3, "does it matter?", ("sim", "kernel"))
@@ -78,7 +78,7 @@ def test_parts_take_from_the_study_what_they_do_not_say_themselves() -> None:
     assert study.kernels[0].patches == ("a.patch",)
 
 
-# What to change in the text above, and the line and words of the error.
+# A change of the text above; the line and words of the error.
 BROKEN = [
     ('title = "one"', "", 1, "the key 'title' is missing"),
     ('title = "one"', "title = one", 2, "Invalid value"),
@@ -188,7 +188,7 @@ def test_the_studies_that_ship_are_in_order(name: str) -> None:
 
 
 def test_a_key_of_thousands_of_parts_is_refused_at_once() -> None:
-    """To read it takes the square of its length."""
+    """Reading it takes time quadratic in its length."""
     text = f'title = "Version 1. Two. Three."\na{".a" * 100_000} = 1\n'
     with pytest.raises(InputError, match=r"mine\.toml:2: more than 200 dots; no key has so many"):
         parse(Entry("mine", Path("mine.toml"), text))

@@ -54,7 +54,7 @@ PATCH = studies.STUDIES.packaged / "itmo-2024/kyber-mdelay.patch"
 
 
 class Recorded(ModelledDisks):
-    """Stands in for a rig: what was run on it, and whether it was cancelled."""
+    """A fake rig: records its runs, and whether it was cancelled."""
 
     name = "kernel"
     spec = RigSpec("kernel")
@@ -128,7 +128,7 @@ def test_a_kernel_part_is_left_out_where_nothing_can_be_built(
     ]
 
 
-def test_the_report_says_of_each_kernel_what_it_is() -> None:
+def test_the_report_describes_each_kernel() -> None:
     slow = order("slow", "waits", "it holds the CPU")
     rig = KernelsRig(
         {"default": OwnKernel(order("default"), Recorded()), "slow": OwnKernel(slow, Recorded())}
@@ -152,7 +152,7 @@ def test_a_patched_kernel_may_have_schedulers_of_its_own(tmp_path: Path) -> None
     assert planned[0].setup.schedulers[0].label == "mine:x=1@slow"
     for wrong, said in (
         ("mine", "no scheduler 'mine'"),
-        # What is as blklab's own kernel has no others.
+        # A kernel without changes has no schedulers of its own.
         ("kybr@unused", "no scheduler 'kybr'; did you mean 'kyber'"),
         ("bfq:low_latency@slow", "expected tunable=value"),
     ):
@@ -196,7 +196,7 @@ def test_async_depth_lies_with_the_queue_since_linux_7() -> None:
     }
     kyber = scheduler.parse("kyber:async_depth=8").for_guest({}, "7.3.4")
     assert (kyber["queue"], kyber["iosched"]) == ({"async_depth": "8"}, {})
-    # The simulator's word for what the kernel chooses is not written.
+    # The simulator's word for the kernel's choice is not written.
     told = scheduler.parse("mq-deadline:async_depth=0").for_guest({}, "7.3.4")
     assert (told["queue"], told["iosched"]) == ({}, {})
 
@@ -209,8 +209,8 @@ def test_nr_requests_is_written_before_async_depth_which_changes_with_it() -> No
     assert queue["async_depth"] == 8
 
 
-def test_a_patched_kyber_shows_in_what_is_measured(tmp_path: Path) -> None:
-    """Its dispatch waits 100 ms, so ten requests a second are all there can be."""
+def test_a_patched_kyber_changes_the_measured_figures(tmp_path: Path) -> None:
+    """Its dispatch waits 100 ms, so that at most ten requests a second are possible."""
     real_kernel.image()
     (tmp_path / "s.toml").write_text(TEXT.replace("PATCH", str(PATCH)))
     arguments = ["run", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out"), "--json"]

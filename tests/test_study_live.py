@@ -100,7 +100,7 @@ def test_the_real_disk_takes_the_place_of_all_and_is_left_as_it_was(
     file = here / "reports/mine/both/results.json"
     kept = file.read_bytes()
     assert json.loads(kept)["setup"]["rig_setup"]["cache"] == "warm"
-    # What was told is kept too: with a cold cache it would not go on.
+    # The options are stored too: with a cold cache it could not be resumed.
     shutil.rmtree(here / "reports")
     run("--resume", str(document["kept"]["both"]))
     assert file.read_bytes() == kept
@@ -139,7 +139,7 @@ def test_a_device_is_not_written_to_unless_that_is_said(here: Path) -> None:
         assert any(Path(f"/dev/{name}").read_bytes())
 
 
-def test_a_user_who_may_set_no_scheduler_is_told_what_to_type(
+def test_a_user_without_rights_gets_the_command_for_root(
     here: Path, mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)

@@ -332,7 +332,7 @@ def blklab(where: Path, *arguments: str, code: int = 0) -> subprocess.CompletedP
     return done
 
 
-def test_a_study_of_ones_own_runs_by_name_and_tells_what_came_out(tmp_path: Path) -> None:
+def test_a_users_own_study_runs_by_name_and_prints_its_outcome(tmp_path: Path) -> None:
     study(tmp_path, 'objective = "throughput"\n' + CLAIM)
     assert re.search(r"^mine +t <i>$", blklab(tmp_path, "studies").stdout, re.MULTILINE)
     told = blklab(tmp_path, "studies", "mine").stdout

@@ -1,4 +1,4 @@
-"""The study of the script that adds up bandwidths runs, and what its documents say is so."""
+"""The study of the script that adds up bandwidths: its runs, and the statements of its pages."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def test_the_script_names_a_winner_where_nothing_is_shown(judgements: list[dict[
     assert lead is not None and float(lead[1]) < 5
 
 
-def test_each_statement_that_does_not_come_out_has_a_reason() -> None:
+def test_each_statement_without_a_match_has_a_reason() -> None:
     text = Path(STUDIES.find(NAME).path).read_text()
     assert text.count("[[part.claim]]") == text.count("not_reproduced = ")

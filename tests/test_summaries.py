@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-# In a process of its own, in which no scalars were read before; threads take turns at nearly every
-# step.
+# In a separate process that has not read scalars before; threads switch at nearly every step.
 _FIRST_READ = """
 import json, sys, threading
 from blklab import _core
@@ -36,8 +35,8 @@ threads = [threading.Thread(target=first) for _ in range(8)]
 
 @pytest.mark.parametrize("form", ["json", "objects"])
 def test_threads_read_their_first_scalars_at_the_same_time(form: str) -> None:
-    """msgspec builds what it knows of a type at its first use, which two threads may not do at the
-    same time: without a decoder that is made on import, one in six of these processes crashes."""
+    """msgspec inspects a type at its first use, which two threads must not do at the same time:
+    without a decoder created on import, one in six of these processes crashes."""
     for _ in range(20):
         read = subprocess.run(
             [sys.executable, "-c", _FIRST_READ, form], capture_output=True, check=False

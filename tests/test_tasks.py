@@ -77,7 +77,7 @@ def test_two_tasks_have_the_same_hash_only_if_they_are_the_same(one: Task, other
 
 
 def changes(value: Any) -> list[Any]:
-    """The same with one input changed, for each input in it; where a file lies is none."""
+    """The task with one input changed, for each input; the path of a file is not an input."""
     if is_dataclass(value) and not isinstance(value, type):
         return [
             replace(value, **{field.name: changed})
@@ -117,8 +117,8 @@ def of_sim(**changed: Any) -> Task:
 
 
 GOLDEN = "e6edc38350577b65e7eb7bce1cf42e11076ac58e76ccb82e5f522a599dc1e64d"
-"""Of `of_sim`. If a change of blklab's alters it, stored hashes name other runs from then on: say
-so in the commit."""
+"""The hash of `of_sim`. If a change of blklab alters it, stored hashes name other runs from then
+on: state that in the commit."""
 
 
 def test_the_hash_of_a_task_is_the_same_on_every_machine() -> None:
@@ -144,7 +144,7 @@ def test_where_a_file_lies_is_no_input() -> None:
     assert moved.content_hash == GOLDEN and moved.to_bytes() != of_sim().to_bytes()
 
 
-def test_a_job_that_names_what_is_outside_is_refused_where_that_differs(
+def test_a_job_with_references_is_refused_where_their_content_differs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("BLKLAB_TEST_SIZE", "1m")
@@ -179,7 +179,7 @@ def test_bytes_that_are_no_task_are_refused_in_one_line(content: bytes) -> None:
 
 
 def worker(number: int, content: bytes) -> Ended:
-    """In a process that has only the bytes."""
+    """Runs the task in a process that has only the bytes."""
     return carried_out(Task.from_bytes(content), number=number)
 
 

@@ -213,9 +213,7 @@ def test_names_that_are_not_utf8_are_names_like_others(tmp_path: Path) -> None:
         ("explain", "job.fio", "--disk=su800-128gb", "--process=\udcff"),
     ],
 )
-def test_an_argument_that_is_not_utf8_is_told_in_one_line(
-    words: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_an_argument_that_is_not_utf8_is_one_line(words: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "job.fio").write_text("[j]\nsize=64k\n")
     done = subprocess.run(
         [os.fsencode(word) for word in (BLKLAB, *words)],
@@ -261,7 +259,7 @@ def test_a_closed_descriptor_is_not_given_to_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "kept").read_bytes() == b""
 
 
-def test_what_another_program_says_need_not_be_utf8(
+def test_output_of_another_program_need_not_be_utf8(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fio = tmp_path / "fio"

@@ -18,7 +18,7 @@ from tests.applying import Asked, apply, loop_disk
 
 _DEADLINE_S = 60
 
-# In a mount namespace of its own, where /etc/tuned is the test's.
+# In a separate mount namespace, where /etc/tuned is the test's.
 _TUNED = (
     'mount --bind "$1/etc/tuned" /etc/tuned && '
     'exec tuned --no-dbus --no-socket -p blklab -l "$1/log" -P "$1/pid"'
@@ -66,5 +66,5 @@ def test_tuned_itself_gives_our_profile_the_disk_and_others_theirs(
         with _tuned(roots.etc.parent) as log:
             _wait_for(log, "static tuning from profile 'blklab' applied")
             assert [disk.read("scheduler") for disk in (loop, other)] == ["bfq", "kyber"]
-            # What their profile sets of the disk beside the scheduler stays.
+            # Other disk settings of the previous profile stay.
             assert loop.read("read_ahead_kb") == other.read("read_ahead_kb") == "1024"

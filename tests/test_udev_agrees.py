@@ -44,7 +44,7 @@ def require() -> None:
 
 @contextlib.contextmanager
 def restored(name: str) -> Iterator[None]:
-    """A loop device keeps its read-ahead when its file goes."""
+    """A loop device keeps its read-ahead when its file is detached."""
     disk = queue.named(name)
     before = disk.settings()
     yield
@@ -52,7 +52,7 @@ def restored(name: str) -> Iterator[None]:
 
 
 def by_udev(top: Path, action: str, name: str) -> list[str]:
-    """What udev writes, in order."""
+    """udev's writes, in order."""
     (top / "empty").mkdir(exist_ok=True)
     command = ["unshare", "-m", "sh", "-c", _ALONE, "sh", str(top), action, name]
     done = subprocess.run(command, check=False, capture_output=True, text=True)

@@ -57,7 +57,7 @@ def test_a_rule_masked_by_an_empty_file_or_a_link_to_null_does_nothing(machine: 
         (f'ENV{{DEVTYPE}}=="disk", {_BFQ}', [("scheduler", "bfq", True)]),
         (f'ACTION=="remove", {_BFQ}', []),
         (f'ATTR{{absent}}!="1", {_BFQ}', []),
-        # What is active when the rule runs is not known; what there is, is.
+        # The active scheduler at the time of the rule is unknown; the list of schedulers is known.
         (f'ATTR{{queue/scheduler}}=="*kyber*", {_BFQ}', [("scheduler", "bfq", True)]),
         (f'ATTR{{queue/scheduler}}=="*[[]kyber[]]*", {_BFQ}', [("scheduler", "bfq", False)]),
         (f'PROGRAM=="/bin/is-it %k", {_BFQ}', [("scheduler", "bfq", False)]),
@@ -71,7 +71,7 @@ def test_a_rule_masked_by_an_empty_file_or_a_link_to_null_does_nothing(machine: 
         ('RUN+="/bin/sh -c \'$env{X} /sys/%p/queue/nr_requests\'"', [("nr_requests", None, False)]),
         ('RUN+="/bin/true"', []),
         ('ATTR{queue/read_ahead_kb}="$result"', [("read_ahead_kb", None, False)]),
-        # A program comes last, whatever line it stands in.
+        # A program runs last, in whichever line it is.
         (
             'RUN+="/bin/sh -c \'echo none > /sys/%p/queue/scheduler\'"\n' + _BFQ,
             [("scheduler", "bfq", True), ("scheduler", "none", True)],
@@ -124,7 +124,7 @@ def test_a_script_that_names_the_queue_is_found_but_not_believed(machine: Machin
         assert effect.why.endswith("set-it is a program")
 
 
-def test_lines_that_udev_ignores_are_told_if_they_are_about_a_queue(machine: Machine) -> None:
+def test_lines_about_queues_that_udev_ignores_are_reported(machine: Machine) -> None:
     machine.write("etc/udev/rules.d/60-io.rules", 'ATTR{queue/scheduler}="bfq\nKERNEL=="sda"')
     machine.write("etc/udev/rules.d/61-io.rules", "nonsense")
     (line,) = judge.broken(machine.roots)

@@ -23,7 +23,7 @@ ZONE = {"track_skew_sectors": 20, "cylinder_skew_sectors": 30, "first_sector_off
 
 
 def facts(**changed: dict[str, Any]) -> dict[str, Any]:
-    """Of a small imaginary drive, with every kind of fact."""
+    """The facts of a small imaginary drive, of every kind."""
     base: dict[str, Any] = {
         "id": "small",
         "name": "Small drive",
@@ -88,7 +88,7 @@ def replayed(drive: dict[str, Any], trace: list[tuple[int, int, int, bool]]) -> 
 
 
 def trace(seed: int, count: int = 400) -> list[tuple[int, int, int, bool]]:
-    """In order, again what was read a while ago, or anywhere."""
+    """Sequential, repeated or random requests."""
     chance = random.Random(seed)
     rows: list[tuple[int, int, int, bool]] = []
     for _ in range(count):
@@ -106,7 +106,7 @@ def trace(seed: int, count: int = 400) -> list[tuple[int, int, int, bool]]:
 
 
 def put(folder: Path, drive: dict[str, Any], measured_ms: list[float], seed: int = 1) -> None:
-    """As the reference folder has it; the trace of that seed with these times."""
+    """Files as in the reference folder: the trace of that seed with these times."""
     (folder / "small.toml").write_text(_toml(drive))
     with (folder / "small.csv").open("w", newline="") as file:
         rows = csv.writer(file)
@@ -142,8 +142,8 @@ def test_the_bar_is_disksims_with_the_true_gaps_and_the_noise() -> None:
     assert not met(Distance(2.81, 0.0)) and not met(Distance(0.0, 7.81))
 
 
-def test_every_fact_of_a_drive_changes_what_the_model_says() -> None:
-    """So none is dropped on the way."""
+def test_every_fact_of_a_drive_changes_the_model() -> None:
+    """Every fact reaches the model."""
     base = replayed(facts(), trace(1))
     overheads = [name for name in facts()["overhead_ms"] if "write_miss" not in name]
     changes: list[tuple[str, dict[str, Any]]] = [
@@ -175,7 +175,7 @@ def test_every_fact_of_a_drive_changes_what_the_model_says() -> None:
 def test_a_drive_farther_off_than_disksim_ends_with_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], drive: dict[str, Any], met: bool
 ) -> None:
-    """Measured here: what another drive, a little slower, took."""
+    """Measurements of another drive, a little slower."""
     put(tmp_path, drive, [ms * 1.01 for ms in replayed(facts(), trace(1))])
     assert main([str(tmp_path), "--out", str(tmp_path / "pages")]) == (0 if met else 1)
     assert ("yes" if met else "NO") in capsys.readouterr().out

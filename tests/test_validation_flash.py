@@ -23,7 +23,7 @@ def table(path: Path, heads: tuple[str, ...], rows: list[tuple[object, ...]]) ->
 
 
 def sweep(folder: Path, p99: float = 150.0) -> None:
-    """Of a drive of 5 us a command behind 95 us, as a file of the reference folder."""
+    """A file as in the reference folder, of a drive with 5 us a command after 95 us."""
     rows: list[tuple[object, ...]] = []
     for rw in ("randread", "randwrite"):
         for depth in measured.IN_FLIGHT:

@@ -1,4 +1,4 @@
-"""The comparison with Linux 4.12.4: what it takes as equal, and that it finds a wrong figure."""
+"""The comparison with Linux 4.12.4: its tolerances, and its detection of a wrong figure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ startdelay=20ms
 
 
 def folder(place: Path, iops: Sequence[float], p99_us: Sequence[float]) -> Path:
-    """A run of cfq as the reference folder has it, with these figures of both processes."""
+    """A run of cfq as in the reference folder, with these figures of both processes."""
     for name in ("jobs", "issue", "slices"):
         (place / name).mkdir(exist_ok=True)
     (place / "jobs/two.fio").write_text(JOB)

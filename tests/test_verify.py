@@ -1,4 +1,4 @@
-"""`blklab verify`: the matrix, the bar, and that the simulator meets it."""
+"""`blklab verify`: the matrix, the bar, and the simulator's compliance."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_load_is_a_job_file_that_the_simulator_takes() -> None:
         described = core.describe_job(load.entry(0.5), ignore_unsupported=False)
         runtime = ("runtime", f"{max(500, round(1000 * load.least_seconds))}ms")
         lasting = [runtime in job.options for job in described.jobs]
-        # Of processes that come and go some end before the run does.
+        # Some processes end before the run.
         assert all(lasting) or (load.name == "come-and-go" and any(lasting))
     assert all(load.schedulers for load in matrix.quick()[1])
 
@@ -77,7 +77,7 @@ def test_figures_at_the_disk_are_of_the_commands_that_both_rigs_saw() -> None:
         figures_at_disk(thinned, run)
 
 
-def test_at_the_disk_only_what_ends_while_processes_run_counts() -> None:
+def test_only_disk_commands_that_end_while_processes_run_count() -> None:
     job = "[w]\nrw=write\nbs=64k\nsize=8m\nend_fsync=1\n"
     run = blklab.simulate(job, disk="wd10ezrx", scheduler="none")
     late: dict[str, Any] = run.overview.columns()
@@ -109,7 +109,7 @@ def test_the_simulator_agrees_with_the_kernel_request_by_request(tmp_path: Path)
     on_hdd = [cell for cell in cells if cell["load"] == "read-rand-qd1" and "HDD" in cell["place"]]
     for cell in on_hdd:
         # One request at a time leaves a scheduler nothing to do, and no room for error.
-        # The disk's server is a nanosecond late with each: rates differ in the seventh digit.
+        # The disk's server completes each a nanosecond late: rates differ in the seventh digit.
         ours, real = cell["sim"], cell["kernel"]
         assert ours["bytes_per_s"] == pytest.approx(real["bytes_per_s"], rel=1e-6)
         for what in ("ios", "p50_ns", "p99_ns"):

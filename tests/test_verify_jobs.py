@@ -29,17 +29,18 @@ CELL = Cell("wd10ezrx", "wd10ezrx", "none", "a", "native", SAME, SAME, "processe
 SEED = int(
     os.environ.get("BLKLAB_VERIFY_SEED", datetime.datetime.now(datetime.UTC).date().toordinal())
 )
-"""Another sample every day, so that nothing can be tuned to a list."""
+"""Another sample every day, so that the model cannot be tuned to a list."""
 SAMPLE = 6
 """Jobs drawn for each disk."""
 MISSES = {"none": 0.03, "mq-deadline": 0.12, "kyber": 0.08, "bfq": 0.2}
-"""A cell misses the bar with at most this probability: some twice what was measured."""
+"""A cell misses the bar with at most this probability, about twice the measured one."""
 ONCE_IN = 1e-5
-"""So often the test fails by chance."""
+"""The probability of a failure by chance."""
 
 
 def allowed(cells: int, share: float) -> int:
-    """So many misses, or more, are once in `1 / ONCE_IN` samples if each cell misses by `share`."""
+    """The number of misses that is reached once in `1 / ONCE_IN` samples, if each cell misses with
+    probability `share`."""
     beyond = 0.0
     for count in range(cells, 0, -1):
         beyond += math.comb(cells, count) * share**count * (1 - share) ** (cells - count)

@@ -54,7 +54,7 @@ def test_its_verdict_follows_from_its_figures(kept: dict[str, Any]) -> None:
     assert kept["good"] == (len(meeting) >= SHARE * len(kept["cells"]) and worst <= WORST)
 
 
-def test_the_simulator_still_says_what_the_table_has_of_it(kept: dict[str, Any]) -> None:
+def test_the_simulator_still_gives_the_figures_of_the_table(kept: dict[str, Any]) -> None:
     """A sample, another one each day."""
     of_matrix = planned()
     for cell in Random(date.today().toordinal()).sample(kept["cells"], _SAMPLE):

@@ -149,7 +149,9 @@ def ran_again(machine: Machine, ran: dict[str, Ended]) -> dict[str, Ended]:
     return machine.run(SECOND)
 
 
-def test_what_ublk_lacks_is_said_with_the_command_that_brings_it(ran: dict[str, Ended]) -> None:
+def test_a_missing_ublk_module_is_reported_with_the_command_that_loads_it(
+    ran: dict[str, Ended],
+) -> None:
     assert ran["no_ublk"].exit_code == 1
     assert re.fullmatch(r"blklab-disk: .*`modprobe ublk_drv`.*\n", ran["no_ublk"].output)
 
@@ -179,7 +181,7 @@ def test_an_undo_by_hand_is_detected(ran: dict[str, Ended]) -> None:
     assert "scheduler is none, bfq was applied" in ran["by_hand"].output
 
 
-def test_a_disk_that_is_put_in_again_gets_what_was_applied(ran: dict[str, Ended]) -> None:
+def test_a_disk_inserted_again_gets_the_applied_settings(ran: dict[str, Ended]) -> None:
     assert "missing, or with another id" in ran["pulled_out"].output
     assert ran["put_in"].exit_code == 0
     assert ran["put_in"].output.splitlines()[:2] == ["bfq", "0"]

@@ -45,7 +45,7 @@ def two(tmp_path: Path) -> Path:
 
 
 def jobs(entry: Entry) -> list[dict[str, str]]:
-    """The options that each job has, by whichever name they were given."""
+    """Each job's options, by fio's main names."""
     told = core.describe_job(entry, ignore_unsupported=False).jobs
     return [dict(job.options) for job in told]
 
@@ -53,10 +53,10 @@ def jobs(entry: Entry) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     ("changes", "options"),
     [
-        # Where it stands: in [global], or in the one job that sets it.
+        # In its present place: in [global], or in the one job that sets it.
         ("bs=8k", [("bs", "8k"), ("bs", "8k")]),
         ("numjobs=5", [("numjobs", "5"), ("numjobs", None)]),
-        # Nowhere: for all.
+        # In no place: for all jobs.
         ("iodepth=3", [("iodepth", "3"), ("iodepth", "3")]),
         # By its other name, in place of the first.
         ("blocksize=16k", [("blocksize", "16k"), ("blocksize", "16k")]),
@@ -90,7 +90,7 @@ def test_a_changed_option_is_simulated() -> None:
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-def test_fio_takes_what_comes_of_it(tmp_path: Path) -> None:
+def test_real_fio_accepts_the_written_job_file(tmp_path: Path) -> None:
     file = tmp_path / "job.fio"
     file.write_text(specs.workload("randread:iodepth=8,ioengine=libaio").text)
     done = subprocess.run(["fio", "--parse-only", file], capture_output=True, text=True, check=True)
@@ -125,7 +125,7 @@ def test_an_option_of_an_included_file_is_not_changed_behind_its_back(tmp_path: 
     (tmp_path / "job.fio").write_text("[a]\nsize=64m\nioengine=libaio\ninclude more.inc\n")
     with pytest.raises(InputError, match=r"^job: 'iodepth' is set in a file that .* includes"):
         specs.workload(f"{tmp_path}/job.fio:iodepth=8")
-    # What the file itself says is found beside it all the same.
+    # Its own options can be changed; the include is still found beside the file.
     [job] = jobs(specs.workload(f"{tmp_path}/job.fio:size=32m"))
     assert (job["size"], job["iodepth"]) == ("32m", "4")
 
@@ -193,7 +193,7 @@ def test_programs_are_swept_like_job_files() -> None:
         specs.workloads(["sqlite:copies=32..128"])
 
 
-def test_loads_that_differ_in_one_number_are_a_sweep_whatever_the_order() -> None:
+def test_workloads_that_differ_in_one_number_are_a_sweep_in_any_order() -> None:
     found = sweep.sweeps(["b:n=8", "b:m=1,n=16", "a", "b:n=4", "b:n=32,m=1", "a:n=1", "b:x=y"])
     assert [(one.load, one.parameter, one.members) for one in found] == [
         ("b", "n", ((4, "b:n=4"), (8, "b:n=8"))),
@@ -226,7 +226,7 @@ def test_a_sweep_is_compared_and_its_curve_has_every_figure(tmp_path: Path) -> N
     assert "One workload at several sizes" in (tmp_path / "report.html").read_text()
 
 
-def test_a_job_file_is_no_program_whatever_it_begins_with(tmp_path: Path) -> None:
+def test_a_job_file_with_any_beginning_is_no_program(tmp_path: Path) -> None:
     file = tmp_path / "head.fio"
     file.write_text("program=sqlite\ninsertions=1\n")
     assert not programs.is_program(specs.workload(str(file)))

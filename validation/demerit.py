@@ -37,7 +37,7 @@ class Bar:
 
 
 def distance(simulated: Sequence[float], measured: Sequence[float]) -> Distance:
-    """Of as many times each."""
+    """The demerit of two lists of equally many times."""
     mean = sum(measured) / len(measured)
     pairs = zip(sorted(simulated), sorted(measured), strict=True)
     square = sum((ours - real) ** 2 for ours, real in pairs) / len(measured)

@@ -11,7 +11,7 @@ from typing import Any
 
 SECTOR_BYTES = 512
 _DATA_KEYS = ("command", "first_disconnect", "until_reconnect")
-"""Of ``early_write_disconnect_ms``: what passes before the drive takes a write's data."""
+"""For ``early_write_disconnect_ms``: the time before the drive accepts a write's data."""
 _SPARING = {
     "sectors_at_end_of_zone": "zone",
     "sectors_at_end_of_track": "track",

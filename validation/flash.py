@@ -41,11 +41,12 @@ another."""
 GAIN = 0.25
 """A twin's error. Where its queue begins to fill, a drive gains up to a fifth less."""
 PACED_GAIN = 0.35
-"""The same of writes that do not stall: one drive shows them, on a host that bounds them too."""
+"""The same for writes that do not stall: only one drive has them, on a host that bounds them
+too."""
 P99_LESS, P99_MORE = 0.40, 0.25
 P999_LESS, P999_MORE = 0.55, 0.45
-"""A twin's tail. Two sweeps of one drive differ by some 5 and 20 %; what a drive's tail has of the
-host's interrupts, the model's has not."""
+"""A twin's tail. Two sweeps of one drive differ by some 5 and 20 %; a drive's tail includes the
+host's interrupts, the model's does not."""
 ABSOLUTE_LESS, ABSOLUTE_MORE = 0.15, 0.27
 """This P4800X, read through a file system, does 507,000 reads/s; AnandTech measured 584,800, 1.15
 times as many; and it is not the 900P."""
@@ -63,7 +64,7 @@ class Report:
     _heads: list[str] = field(default_factory=list)
 
     def title(self, text: str) -> None:
-        """Of the checks that follow."""
+        """Prints the title of the next checks."""
         print(f"\n{text}")
 
     def check(self, what: str, found: float, low: float, high: float) -> None:

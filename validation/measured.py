@@ -99,7 +99,7 @@ class Sweep:
 
 
 def sweeps(folder: Path) -> list[Sweep]:
-    """Of all files ``ssd-*.csv`` that have percentiles."""
+    """The sweeps of all files ``ssd-*.csv`` with percentiles."""
     found: dict[tuple[str, str], list[Point]] = {}
     for path in sorted(folder.glob("ssd-*.csv")):
         with path.open(encoding="utf-8", newline="") as file:

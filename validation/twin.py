@@ -23,7 +23,7 @@ from validation.measured import IN_FLIGHT, Sweep
 HOST_US = 2.2
 """Submission and completion of the modelled host."""
 _DIE_BYTES = 16e9
-"""Of a 128 Gbit die."""
+"""The size of a 128 Gbit die."""
 _CELL_US = 50.0
 """A read of 3D TLC or planar MLC from cell to page register."""
 _CHANNEL_MB_S = 300.0

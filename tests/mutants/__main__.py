@@ -44,7 +44,7 @@ class Bench:
         self._python = PythonTests(work / "tree")
 
     def fails_already(self, faults: Sequence[Fault]) -> list[str]:
-        """Of the tests named for these, a line for each that does not pass without a fault."""
+        """A line for each of these faults' tests that fails without a fault."""
         said = []
         for runner, mine in self._by_runner(faults):
             if isinstance(runner, PythonTests) and not runner.is_the_copys():
@@ -67,7 +67,8 @@ class Bench:
         return Finding(fault, f"passed: {', '.join(blind)}" if blind else "")
 
     def search(self, fault: Fault, where: Sequence[str]) -> list[str]:
-        """Tests that find the fault, of those whose name (of Python's: whose file) is asked for."""
+        """The tests that find the fault, among those with a given name (for Python: in a given
+        file)."""
         outcome = self._with(fault, where)
         return [outcome.broken] if outcome.broken else sorted(outcome.failed)
 
@@ -99,7 +100,7 @@ def main() -> int:
         faults = _chosen(table.read(), asked.only)
         if asked.out:
             _check_whole(faults, asked.only)
-        # A fault whose tests are still to be found has none yet.
+        # A new fault may have no tests yet.
         wrong = table.problems(faults, ROOT, tests=not asked.search)
     except table.TableError as error:
         wrong = [str(error)]
@@ -174,7 +175,7 @@ def _figures(findings: Sequence[Finding]) -> dict[str, dict[str, int]]:
 
 
 def _write(out: Path, figures: dict[str, dict[str, int]], only: Sequence[str]) -> None:
-    """Those of single groups take the place of what the file has of them."""
+    """Figures of single groups replace those of the same groups in the file."""
     kept = json.loads(out.read_text(encoding="utf-8")) if only and out.exists() else {}
     document = json.dumps(dict(sorted((kept | figures).items())), indent=1)
     out.write_text(document + "\n", encoding="utf-8")

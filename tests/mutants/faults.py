@@ -97,8 +97,8 @@ def _fault(group: str, number: int, row: dict[str, object]) -> Fault:
 
 
 def problems(faults: Sequence[Fault], root: Path, *, tests: bool = True) -> list[str]:
-    """What is not true of the checkout any more, a line each: a text that is not found once and, if
-    `tests`, a test that is not there."""
+    """Outdated entries, a line each: a text that is not in its file exactly once and, with `tests`,
+    a missing test."""
     found = []
     for fault in faults:
         path = root / fault.file

@@ -21,7 +21,7 @@ _TESTS_RAN = (0, 1)
 
 
 class PythonTests:
-    """Of the tree at `place`."""
+    """The tests of the tree at `place`."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -32,11 +32,11 @@ class PythonTests:
         }
 
     def run(self, tests: Sequence[str]) -> Outcome:
-        """The named ones; of one with parameters, all cases."""
+        """Runs the named tests; for a parametrized test, all cases."""
         return self._run(tests, tests)
 
     def run_matching(self, files: Sequence[str]) -> Outcome:
-        """All of these files."""
+        """Runs all tests of these files."""
         return self._run(files, [])
 
     def _run(self, arguments: Sequence[str], expected: Sequence[str]) -> Outcome:

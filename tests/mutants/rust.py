@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.mutants.outcome import TIME_MAX_S, Outcome, last_line
 
 # A build takes seconds without optimisation and symbols, and what named tests simulate is short.
-# The same inputs for each property at each call; a failed one is neither made smaller nor kept.
+# Each property gets the same inputs in each call; a failing input is neither shrunk nor kept.
 _ENVIRONMENT = {
     "CARGO_INCREMENTAL": "1",
     "CARGO_PROFILE_DEV_OPT_LEVEL": "0",
@@ -31,19 +31,19 @@ _FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", re.MULTI
 
 
 class RustTests:
-    """Of the crate in the folder `crate` of a tree; `target` is the build directory."""
+    """The tests of the crate in the folder `crate` of a tree; `target` is the build directory."""
 
     def __init__(self, crate: Path, target: Path) -> None:
         self._crate = crate
         self._environment = os.environ | _ENVIRONMENT | {"CARGO_TARGET_DIR": str(target)}
 
     def run(self, tests: Sequence[str]) -> Outcome:
-        """The named ones. One that neither passed nor failed, because the program crashed or did
-        not end, has failed."""
+        """Runs the named tests. A test without an outcome, because the program crashed or did not
+        end, has failed."""
         return self._run([*tests, "--exact"], tests)
 
     def run_matching(self, filters: Sequence[str]) -> Outcome:
-        """All whose name contains one of these."""
+        """Runs all tests whose name contains one of these."""
         return self._run(filters, [])
 
     def _run(self, arguments: Sequence[str], expected: Sequence[str]) -> Outcome:
@@ -67,7 +67,7 @@ class RustTests:
         return Outcome(passed, frozenset({*_FAILED.findall(printed), *expected} - passed))
 
     def _build(self) -> str | Outcome:
-        """The test program, or that it does not build."""
+        """The test program, or the outcome of a failed build."""
         done = subprocess.run(
             _BUILD,
             cwd=self._crate,

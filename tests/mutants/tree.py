@@ -10,11 +10,11 @@ from pathlib import Path
 from tests.mutants.faults import Fault
 
 _BUILT = ("python/blklab/_core.abi3.so",)
-"""What Python's tests need and git does not have."""
+"""Files that Python's tests need and that git does not have."""
 
 
 class Tree:
-    """The files of the checkout at `root`, as they are now, in the directory `place`."""
+    """Copies the present files of the checkout at `root` into the directory `place`."""
 
     def __init__(self, root: Path, place: Path) -> None:
         self.place = place
@@ -27,7 +27,7 @@ class Tree:
 
     @contextmanager
     def planted(self, fault: Fault) -> Iterator[None]:
-        """With the fault, and at the end without it."""
+        """The tree with the fault; without it again at the end."""
         path = self.place / fault.file
         source = path.read_text(encoding="utf-8")
         # Read before the build that follows, so that the compiler sees a later time of change.
@@ -51,7 +51,7 @@ def _listed(root: Path) -> list[str]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Unless it is the same already: a file that is written anew is built anew."""
+    """Writes the file unless it has this content: a written file is built again."""
     data = source.read_bytes()
     if target.exists() and target.read_bytes() == data:
         return

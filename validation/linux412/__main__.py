@@ -38,7 +38,7 @@ _ROW = "{:10} {:>5} {:>6} {:>8}   {:>13} {:>14} {:>12}"
 
 @dataclass
 class _Sums:
-    """Of one scheduler: its rows, and a share for each run."""
+    """One scheduler's rows, and a share for each run."""
 
     rows: list[Found] = field(default_factory=list)
     owners: list[float] = field(default_factory=list)

@@ -12,7 +12,7 @@ from validation.linux412.reference import NO_DATA, Issued, Row, Slice
 IOPS_WITHIN = 0.02
 P99_WITHIN = 0.05
 SHARE_MET = 0.95
-"""Of the rows."""
+"""The share of the rows that must be within the bounds."""
 SLICE_WITHIN = 0.02
 """A slice's length."""
 

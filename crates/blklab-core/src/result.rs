@@ -345,7 +345,7 @@ pub struct DiskCounters {
 }
 
 impl DiskCounters {
-    /// Of several devices together: sums, and the largest of `depth_max`.
+    /// The counters of several devices together: sums, and the largest of `depth_max`.
     pub fn sum(devices: &[DiskCounters]) -> DiskCounters {
         let add = |a: DiskCounters, b: &DiskCounters| DiskCounters {
             read_ios: a.read_ios + b.read_ios,

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_may_be_given() {
+    fn a_refusal_lists_the_accepted_values() {
         const TABLE: &[Tunable] = &[
             tunable("flag", Unit::Flag, 1),
             tunable("count", Unit::Count, 9),

@@ -105,7 +105,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn jobs_on_two_devices_get_what_each_gets_alone(
+    fn jobs_on_two_devices_have_the_results_of_each_alone(
         disks in (prop::sample::select(DISKS), prop::sample::select(DISKS)),
         schedulers in (prop::sample::select(SCHEDULERS), prop::sample::select(SCHEDULERS)),
         jobs in (prop::sample::select(JOBS), prop::sample::select(JOBS)),

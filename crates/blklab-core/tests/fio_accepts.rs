@@ -141,7 +141,7 @@ const WRONG: &[&str] = &[
 ];
 
 #[test]
-fn fio_and_our_parser_agree_on_what_is_right() {
+fn fio_and_our_parser_accept_the_same_files() {
     let scratch = scratch("right");
     for (index, text) in RIGHT.iter().enumerate() {
         let ours = parse(text);
@@ -152,7 +152,7 @@ fn fio_and_our_parser_agree_on_what_is_right() {
 }
 
 #[test]
-fn fio_and_our_parser_agree_on_what_is_wrong() {
+fn fio_and_our_parser_refuse_the_same_files() {
     let scratch = scratch("wrong");
     for (index, text) in WRONG.iter().enumerate() {
         assert!(parse(text).is_err(), "{text}");
@@ -245,7 +245,7 @@ fn our_table_has_every_option_of_fio_and_no_other() {
 }
 
 #[test]
-fn sizes_mean_what_fio_takes_them_for() {
+fn sizes_have_fios_meaning() {
     for text in ["4k", "4kb", "4ki", "4kib", "1mi", "1MiB", "0x1000", "4096b", "12K"] {
         let size = format!("--size={text}");
         let Some(output) =

@@ -120,14 +120,14 @@ fn options_of_fios_profiles_are_read_and_change_nothing() {
 }
 
 #[test]
-fn no_option_stands_in_the_table_twice() {
+fn no_option_is_in_the_table_twice() {
     let names = || options::all().flat_map(|option| option.aliases.iter().chain([&option.name]));
     let unique: std::collections::BTreeSet<_> = names().collect();
     assert_eq!(unique.len(), names().count());
 }
 
 #[test]
-fn global_sections_count_for_what_stands_behind_them() {
+fn global_sections_apply_to_the_sections_after_them() {
     let file = parse("[a]\nsize=1m\n[global]\nbs=8k\nsize=2m\n[b]\n[global]\nbs=16k\n[c]\nsize=4m\n[d]\n")
         .expect("a right file");
     let blocks: Vec<_> = file.jobs.iter().map(|job| job.access.block_sizes.read.clone()).collect();
@@ -173,7 +173,7 @@ fn variables_and_keywords_become_text_and_numbers() {
 }
 
 #[test]
-fn every_default_in_the_table_is_what_the_option_itself_would_give() {
+fn every_default_in_the_table_equals_the_options_own_default() {
     let plain = parse("[a]\nsize=1m\n").expect("a right file");
     for option in options::all() {
         if option.default.is_empty() || !matches!(option.status, options::Status::Simulated) {

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_the_disk_does_not_have_is_told_by_its_number() {
+    fn a_request_beyond_the_disk_is_reported_by_its_number() {
         let model = DiskModel::parse(HDD, "test").unwrap();
         let trace = [request(0, Op::Read, 999_992), request(0, Op::Read, 999_993)];
         assert_eq!(replay(&model, 1, &trace), Err(1));

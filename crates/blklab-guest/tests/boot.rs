@@ -140,7 +140,7 @@ fn an_error_is_one_line_in_the_result() {
 }
 
 #[test]
-fn a_file_system_keeps_what_is_written() {
+fn a_file_system_keeps_written_data() {
     let Some(kernel) = kernel() else { return };
     if !is_installed("mkfs.ext4") {
         return;

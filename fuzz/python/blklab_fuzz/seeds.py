@@ -296,7 +296,7 @@ def _documents() -> list[bytes]:
 
 
 _SEEDS: dict[str, Callable[[], Iterable[str | bytes]]] = {
-    # Of Rust.
+    # Rust's targets.
     "disk_file": _disks,
     "disk_override": _overrides,
     "event_formats": _formats,
@@ -307,7 +307,7 @@ _SEEDS: dict[str, Callable[[], Iterable[str | bytes]]] = {
     "host_setting": _hosts,
     "job_file": _jobs,
     "scheduler_spec": _schedulers,
-    # Of Python.
+    # Python's targets.
     "apply_record": _applied,
     "boot_files": _boot,
     "disk_names": _disk_names,
@@ -327,7 +327,7 @@ _SEEDS: dict[str, Callable[[], Iterable[str | bytes]]] = {
     "workload_spec": _specs_of_workloads,
 }
 RUST = frozenset(list(_SEEDS)[: list(_SEEDS).index("apply_record")])
-"""Those that ``fuzz/oracles`` has."""
+"""The targets of ``fuzz/oracles``."""
 
 
 @cache

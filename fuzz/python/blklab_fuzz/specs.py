@@ -22,7 +22,7 @@ _SWEEP_MAX = 100
 
 
 def kernel_scheduler(data: bytes) -> None:
-    """``name:tunable=value,...`` for a guest, and ``@kernel`` behind it."""
+    """``name:tunable=value,...`` for a guest, with ``@kernel`` after it."""
     with refusing(data):
         asked = specs.scheduler(text(data))
         assert specs.scheduler(asked.label) == asked
@@ -108,7 +108,7 @@ OPTIONS: dict[str, Callable[[str], object]] = {
     "config": _config,
     "device": _device,
 }
-"""What an option's value is read by."""
+"""The parser of each option's value."""
 
 
 @cache
@@ -126,7 +126,7 @@ def _host_rows() -> dict[str, _core.Tunable]:
 
 @cache
 def _inside() -> None:
-    """Names of files are looked up where there are none."""
+    """File names are looked up in an empty directory."""
     place = scratch() / "nothing"
     place.mkdir()
     os.chdir(place)

@@ -71,7 +71,7 @@ class DeviceState(TypedDict):
     """A device of the live rig before or after a run."""
 
     settings: Mapping[str, Mapping[str, str]]
-    """Of each disk below the device."""
+    """The settings of each disk below the device."""
     counters: Mapping[str, int]
     temperatures_c: Mapping[str, float]
     load: float

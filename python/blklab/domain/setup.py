@@ -144,7 +144,7 @@ class ParameterData(TypedDict):
     help: str
     source: str | None
     range: NotRequired[list[float] | None]
-    """Of a model."""
+    """Only of a model."""
 
 
 class ValidationData(TypedDict):
@@ -167,7 +167,7 @@ class DiskData(TypedDict):
     limits: dict[str, Value]
     parameters: list[ParameterData]
     longest_wait_ms: NotRequired[dict[str, int] | None]
-    """Of a model; so are the next two."""
+    """Only of a model, as the next two."""
     validation: NotRequired[ValidationData]
     published: NotRequired[list[dict[str, str | float | None]]]
     """Each has the fields of `_core.PublishedFigure`."""

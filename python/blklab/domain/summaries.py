@@ -120,7 +120,7 @@ class RunSummary(_Strict, frozen=True):
 # Made once, here: msgspec builds its data of a type at the first use, and crashes if two threads do
 # so at the same time (msgspec 0.22). `from_core` uses the same data.
 DECODER: msgspec.json.Decoder[RunSummary] = msgspec.json.Decoder(RunSummary)
-"""Of a rig's document. msgspec.ValidationError if it is not valid."""
+"""Decodes a rig's document; msgspec.ValidationError if it is not valid."""
 
 
 def from_core(summary: _core.RunSummary) -> RunSummary:

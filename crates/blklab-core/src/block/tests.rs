@@ -182,7 +182,7 @@ fn a_flush_goes_behind_the_request_that_the_driver_has_seen() {
 }
 
 #[test]
-fn in_4_12_what_comes_without_a_plug_after_a_wait_for_a_request_is_not_merged() {
+fn in_4_12_an_unplugged_bio_is_not_merged_after_a_wait_for_a_request() {
     let served = |scheduler, manner| {
         let mut rig = Rig::new(scheduler);
         rig.plug([100]);
@@ -222,7 +222,7 @@ fn a_request_refused_for_want_of_room_is_taken_when_one_has_ended() {
 }
 
 #[test]
-fn what_comes_without_a_plug_is_sorted_until_its_submitter_sleeps() {
+fn requests_without_a_plug_are_sorted_until_their_submitter_sleeps() {
     let served = |scheduler| {
         let mut rig = Rig::new(scheduler);
         for sector in [900, 100, 500] {
@@ -249,7 +249,7 @@ fn neighbours_that_come_without_a_plug_become_one_request_before_the_worker_runs
 }
 
 #[test]
-fn a_flush_of_a_plug_dispatches_what_the_worker_was_woken_for() {
+fn a_flush_of_a_plug_dispatches_the_requests_of_the_woken_worker() {
     let mut rig = Rig::new("mq-deadline");
     rig.submit_as(900, WITHOUT_PLUG);
     rig.plug([100]);

@@ -146,7 +146,7 @@ mod tests {
     proptest! {
         /// Compares all list operations with plain vectors, in both directions of links.
         #[test]
-        fn two_lists_in_one_table_hold_what_two_vectors_would(
+        fn two_lists_in_one_table_have_the_entries_of_two_vectors(
             steps in prop::collection::vec((0u8..6, 0usize..2, 0u32..24, any::<prop::sample::Index>()), 0..200)
         ) {
             let mut links = Links::default();

@@ -193,7 +193,7 @@ mod tests {
     proptest! {
         /// Compares all operations of two sets in one table with sorted vectors.
         #[test]
-        fn sets_hold_what_sorted_vectors_would(
+        fn sets_have_the_members_of_sorted_vectors(
             steps in prop::collection::vec((any::<bool>(), 0usize..2, 0u32..40, 0u32..12), 1..300)
         ) {
             let mut members = Members::default();

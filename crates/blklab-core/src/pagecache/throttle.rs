@@ -50,7 +50,7 @@ impl Default for Dirtier {
 pub(super) struct Dirty {
     /// Dirty or under writeback, of all devices.
     pub all: u64,
-    /// Of these, not under writeback.
+    /// Dirty pages of all devices that are not under writeback.
     pub waiting: u64,
     /// Dirty or under writeback, of the writer's device.
     pub here: u64,

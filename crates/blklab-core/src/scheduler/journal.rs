@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_keeps_what_is_asked_for_and_counts_the_rest() {
+    fn a_journal_keeps_the_requested_notes_and_counts_the_rest() {
         let mut journal = Journal::default();
         let at = |journal: &mut Journal, ns| journal.note(Nanos(ns), ProcessId(1), Decision::QueueSplit);
         at(&mut journal, 1);

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_of_getting_it_wrong_is_told_in_one_line() {
+    fn each_error_is_one_line() {
         assert_eq!(refused("mq-deadlin"), "there is no scheduler 'mq-deadlin'; did you mean 'mq-deadline'?");
         assert_eq!(refused("none:x=1"), "none has no tunable 'x'; it has none");
         assert_eq!(

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_taken_again_late_carries_what_has_come_first() {
+    fn a_link_that_is_free_late_transfers_the_data_that_arrived_first() {
         let mut sending = Sending::new(0, 0, 6, 50, 100 << 16);
         sending.pass(1_000, 10 << 32, 4);
         sending.pass(2_000, 10 << 32, 4);

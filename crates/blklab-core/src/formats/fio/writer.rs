@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_is_named_and_its_weight_left_to_us() {
+    fn a_cgroup_is_named_and_its_weight_set_by_the_rig() {
         let text = written("[a]\ncgroup=/x/\ncgroup_weight=200\nsize=8m\n");
         let last = "filename=/dev/ublkb0p1\ncgroup=x\ncgroup_nodelete=1\nrandseed=7\nrandrepeat=0\n";
         assert_eq!(text, format!("[a]\nsize=8m\n{last}"));

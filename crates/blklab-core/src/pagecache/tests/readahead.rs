@@ -178,7 +178,7 @@ fn without_a_window_pages_are_read_one_by_one() {
 }
 
 #[test]
-fn a_window_leaves_out_what_is_cached() {
+fn a_window_omits_cached_pages() {
     let mut reader = Reader::new(MIB, 1280, Advice::Random);
     assert_eq!(reader.read(5 * 4 * KIB, 8 * KIB), [(5, 2)]);
     reader.ra = reader.cache.open(reader.file, Advice::Normal);

@@ -49,7 +49,7 @@ fn a_loop_through_more_than_memory_reads_everything_again_but_one_within_it_noth
 }
 
 #[test]
-fn a_sparse_terabyte_takes_room_for_what_is_cached_only() {
+fn a_sparse_terabyte_takes_memory_for_cached_pages_only() {
     let mut cache = cache_of(512);
     let file = cache.add_file(1 << 40, BackingId(0));
     let mut page = 0;

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn congestion_uses_what_was_remembered_of_a_quiet_domain_once() {
+    fn congestion_uses_the_remembered_state_of_a_quiet_domain_once() {
         let mut judge = judge();
         samples(&mut judge, WRITE, 500, TARGET / 2, TARGET / 2);
         assert_eq!(judge.depths(Nanos::from_millis(100), [256, 128, 64]), [256, 128, 64]);

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn two_halves_make_what_one_recorder_of_all_has() {
+    fn two_halves_join_to_the_record_of_one_recorder() {
         let io = |r: &mut SeriesRecorder, at: Nanos| r.completed(at, false, 4096, at);
         let queue = |r: &mut SeriesRecorder, at: Nanos| r.depth(at, at + Nanos::from_millis(1), 2, 1);
         for (longer, shorter) in [(6000, 6000), (9000, 3001), (5, 4)] {

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_goes_up_while_injection_does_no_harm_and_not_beyond_what_the_disk_takes() {
+    fn the_limit_rises_while_injection_does_no_harm_up_to_the_disks_depth() {
         let clock = clock();
         let mut limit = learnt(&clock);
         for expected in [2, 3, 4, 5, 5] {

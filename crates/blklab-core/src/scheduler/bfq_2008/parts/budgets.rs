@@ -69,7 +69,7 @@ impl Budgets {
         Budgets { most, fixed, timeout_sync_ms, peak: PeakRate::default() }
     }
 
-    /// Of a new queue.
+    /// The allowance of a new queue.
     pub fn first(&self) -> Allowance {
         Allowance::new(self.fallback(false))
     }

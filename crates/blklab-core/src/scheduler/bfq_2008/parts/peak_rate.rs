@@ -22,7 +22,7 @@ pub(in crate::scheduler::bfq_2008) struct TurnRate {
 }
 
 impl TurnRate {
-    /// Of that many sectors in that time, if it is not too short.
+    /// The rate of that many sectors in that time, if it is not too short.
     pub fn of(sectors: u64, us: u64) -> Option<TurnRate> {
         (us >= LEAST_BELIEVED_US).then(|| TurnRate { rate: (sectors << RATE_SHIFT) / us, us })
     }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_budget_is_what_moves_at_the_peak_rate_in_three_quarters_of_the_timeout() {
+    fn the_largest_budget_takes_three_quarters_of_the_timeout_at_the_peak_rate() {
         let mut peak = PeakRate::default();
         let mut measured = |sectors: u64, us: u64| peak.measured(turn(sectors, us));
         assert!((0..31).all(|_| !measured(8000, 60_000)));

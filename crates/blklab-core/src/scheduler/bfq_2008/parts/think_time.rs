@@ -18,7 +18,7 @@ pub(in crate::scheduler::bfq_2008) struct ThinkTime {
 }
 
 impl ThinkTime {
-    /// Of a process that starts in this tick.
+    /// The think time of a process that starts in this tick.
     pub fn since(tick: u64) -> ThinkTime {
         ThinkTime { last_end: tick, samples: 0, total: 0, mean: 0 }
     }

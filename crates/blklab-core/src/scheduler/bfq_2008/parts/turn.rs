@@ -12,7 +12,7 @@ pub(in crate::scheduler::bfq_2008) struct Turn {
 }
 
 impl Turn {
-    /// Of a queue that had none.
+    /// The state of a queue that has had no turn.
     pub const NONE: Turn = Turn { new: false, timeout: 0 };
 
     /// The queue comes into service.

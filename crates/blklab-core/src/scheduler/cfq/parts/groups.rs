@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_waited_for_while_it_has_requests_in_flight_and_comes_back_soon() {
+    fn the_disk_idles_for_a_group_with_requests_in_flight_that_soon_has_more() {
         let mut groups = groups();
         assert!(!groups.is_worth_waiting_for(1, SPAN), "nothing in flight");
         groups.sent(1);

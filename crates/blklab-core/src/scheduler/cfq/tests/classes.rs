@@ -171,7 +171,7 @@ fn of_many_random_readers_each_loses_its_turn_to_a_sequential_one_that_comes_bac
 }
 
 #[test]
-fn a_preempted_reader_keeps_what_was_left_of_its_slice() {
+fn a_preempted_reader_keeps_the_rest_of_its_slice() {
     let real_time =
         Process { class: PrioClass::RealTime, think: Nanos::from_millis(500), ..Process::reader(3) };
     let mut drive = Drive::new(&[], vec![Process::reader(1), Process::reader(2), real_time]);

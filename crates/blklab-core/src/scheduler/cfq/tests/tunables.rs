@@ -259,7 +259,7 @@ fn low_latency_holds_back_async_requests_after_a_long_sync_wait() {
 }
 
 #[test]
-fn target_latency_is_what_the_slices_of_all_add_up_to() {
+fn target_latency_is_the_sum_of_all_slices() {
     for target in [200, 300, 600] {
         for tunable in both("target_latency", "target_latency_us", target) {
             let (slice, _) = ten_readers(&[tunable]);

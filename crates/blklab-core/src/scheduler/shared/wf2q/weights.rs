@@ -32,7 +32,7 @@ fn the_sum_of_weights_follows_a_raised_weight_up_and_down() {
 }
 
 #[test]
-fn a_group_goes_as_early_as_the_small_budget_of_its_new_next_queue_says() {
+fn a_groups_order_follows_the_small_budget_of_its_new_next_queue() {
     let mut wf2q = wf2q(&[100]);
     busy(&mut wf2q, 1, 1000);
     busy(&mut wf2q, 0, 500);
