@@ -47,8 +47,8 @@ class DiskCase:
     disk: str
     seconds: float
     has_fio: bool = True
-    """fio's loads, which use the page cache, run on it. They need two seconds, in which a fast disk
-    has more commands than the simulator keeps."""
+    """fio's loads, which use the page cache, run on it. In their seconds a fast disk has more commands
+    than the simulator keeps."""
 
 
 # A guest has one CPU, and so one hardware queue.
@@ -66,7 +66,7 @@ PLACES = (
     DiskCase("NVMe, MLC", f"950pro-256gb:{_ONE_QUEUE}", 0.1, False),
     DiskCase("NVMe, TLC", f"pm983-960gb:{_ONE_QUEUE}", 0.1, False),
     DiskCase("NVMe, 3D XPoint", f"optane-900p:{_ONE_QUEUE}", 0.05, False),
-    DiskCase("constant, rotational", "constant", 20.0),
+    DiskCase("constant, rotational", "constant", 20.0, False),
     DiskCase("constant, flash", "constant:rotational=off,service_us=200,queue_depth=8", 0.4, False),
 )
 _QUICK_PLACES = PLACES[:3]
