@@ -184,7 +184,7 @@ impl Host {
 
     /// The driver asks the scheduler only when the disk can take one more (`get_budget` of SCSI).
     pub fn has_budget(&self, disk: &DiskLimits) -> bool {
-        self.budget.unwrap_or(disk.behind_scsi)
+        self.budget.unwrap_or(disk.adapter_tags.is_some())
     }
 
     /// CPU work costs nothing, and neither does the scheduler's.

@@ -123,8 +123,9 @@ pub struct DiskLimits {
     pub rotational: bool,
     /// Queue depth per hardware queue (NCQ: 32; NVMe: its queue size).
     pub queue_depth: u32,
-    /// The kernel reaches it through its SCSI layer (SATA and SAS).
-    pub behind_scsi: bool,
+    /// Tags of the host adapter behind which it is, whatever it takes itself: SATA and SAS, which the
+    /// kernel reaches through its SCSI layer. NVMe has none.
+    pub adapter_tags: Option<u32>,
     /// Hardware queues (SATA and SAS: 1; NVMe: one per CPU up to the controller's limit).
     pub hw_queues: u16,
     /// Largest command in sectors (`max_hw_sectors_kb`, in sectors).

@@ -39,6 +39,11 @@ pub struct Parameter {
 }
 
 /// The tables of a disk file.
+/// Tags of a SATA host adapter (`AHCI_MAX_CMDS`).
+const SATA_ADAPTER_TAGS: u32 = 32;
+/// Tags of a SAS host adapter: estimate; real ones have hundreds to thousands. The adapter of a guest's
+/// SAS disks has as many.
+const SAS_ADAPTER_TAGS: u32 = 1008;
 const TABLES: [&str; 3] = [published::TABLES[0], published::TABLES[1], "ranges"];
 /// The source of a value that an override has set.
 const OVERRIDE: &str = "override";
@@ -322,7 +327,11 @@ fn configure(values: &Values) -> Result<(DiskLimits, Config), Conflict> {
         capacity: Sector(values.whole("capacity_sectors")),
         rotational: is_hdd || !is_flash && values.flag("rotational"),
         queue_depth: if !is_real || values.flag("ncq") { queue_depth } else { 1 },
-        behind_scsi: values.text("transport") != "nvme",
+        adapter_tags: match values.text("transport") {
+            "sata" => Some(SATA_ADAPTER_TAGS),
+            "sas" => Some(SAS_ADAPTER_TAGS),
+            _ => None,
+        },
         hw_queues,
         max_hw_sectors: (values.whole("max_hw_sectors_kib") * 2) as u32,
         logical_block_bytes: values.whole("logical_block_bytes") as u32,

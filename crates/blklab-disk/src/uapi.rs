@@ -242,7 +242,7 @@ mod tests {
             capacity: Sector(1000),
             rotational: true,
             queue_depth: 32,
-            behind_scsi: true,
+            adapter_tags: Some(32),
             hw_queues: 1,
             max_hw_sectors: 2560,
             logical_block_bytes: 512,

@@ -47,8 +47,8 @@ class DiskCase:
     disk: str
     seconds: float
     has_fio: bool = True
-    """fio's loads, which use the page cache, run on it. In their seconds a fast disk has more commands
-    than the simulator keeps."""
+    """fio's loads, which use the page cache, run on it. In their seconds a fast disk has more
+    commands than the simulator keeps."""
 
 
 # A guest has one CPU, and so one hardware queue.

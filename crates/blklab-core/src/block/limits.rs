@@ -8,10 +8,6 @@ use crate::tunable::Settings;
 /// The default maximum of requests per hardware queue (`BLKDEV_DEFAULT_RQ`).
 const DEFAULT_REQUESTS: u32 = 128;
 
-/// Tags of a SATA host adapter (`AHCI_MAX_CMDS`), whatever its disk takes: with NCQ off its queue
-/// still holds this many requests, and one is in flight.
-const HOST_ADAPTER_TAGS: u32 = 32;
-
 /// Limits of a queue under the scheduler `info` on `host`.
 ///
 /// `nr_requests`: twice the number of tags, at most 256, under a multi-queue scheduler
@@ -19,9 +15,10 @@ const HOST_ADAPTER_TAGS: u32 = 32;
 /// single-queue schedulers.
 pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Settings) -> QueueLimits {
     let cpus = host.cpus;
-    // A host without a budget has no adapter either: as many tags as the disk takes commands.
-    let adapter = disk.hw_queues == 1 && (host.has_budget(disk) || info.is_elevator());
-    let tags = if adapter { disk.queue_depth.max(HOST_ADAPTER_TAGS) } else { disk.queue_depth };
+    // A host without a budget has no adapter either: as many tags as the disk takes commands. With NCQ
+    // off a SATA disk's queue still holds 32 requests, and one is in flight.
+    let adapter = disk.adapter_tags.filter(|_| host.has_budget(disk) || info.is_elevator());
+    let tags = adapter.map_or(disk.queue_depth, |tags| disk.queue_depth.max(tags));
     let kernels_choice = match info.generation {
         Generation::SingleQueue => DEFAULT_REQUESTS,
         Generation::MultiQueue if info.is_elevator() => 2 * tags.min(DEFAULT_REQUESTS),
