@@ -123,7 +123,7 @@ def _traced(kernel: str, command: str, to: Path, **different: object) -> tuple[s
         specs.disk("wd10ezrx:ncq=off"),
         scheduler="bfq",
         file_system="ext4",
-        memory_mib=88,
+        memory_mib=128,
         trace=to,
         trace_format="blktrace",
     )
