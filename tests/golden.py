@@ -166,7 +166,7 @@ def kept() -> dict[str, str]:
 
 
 def differing(several: list[Case], jobs: int | None = None) -> tuple[dict[str, str], list[str]]:
-    """The present hashes, and the cases whose stored hash is another one."""
+    """Today's hashes, and the cases whose stored hash differs."""
     right = kept() if KEPT.exists() else {}
     with ProcessPoolExecutor(jobs) as pool:
         found = dict(

@@ -33,7 +33,7 @@ impl Extent {
     }
 }
 
-/// What the page cache writes a file's pages back to, and whose read-ahead it uses
+/// A device to which pages of a file are written back, with the read-ahead for the file
 /// (`struct backing_dev_info`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
