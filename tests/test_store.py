@@ -259,8 +259,10 @@ def test_a_store_of_version_1_is_read(tmp_path: Path) -> None:
 
 def test_a_foreign_database_is_refused(anywhere: str) -> None:
     where = place.find(anywhere)
-    with database._engine(where, False).begin() as connection:
+    foreign = database._engine(where, False)
+    with foreign.begin() as connection:
         connection.execute(text("CREATE TABLE customers (id INTEGER)"))
+    foreign.dispose()
     with pytest.raises(StoreError, match="not a store of blklab: it has 'customers'"):
         open_store(where)
 
@@ -471,6 +473,7 @@ def test_a_store_that_is_let_go_leaves_no_connection(anywhere: str, damaged: boo
             connection.execute(schema.MARK.update().values(version=schema.VERSION + 1))
         with pytest.raises(StoreError, match="newer blklab"):
             open_store(place.find(anywhere))
+    gc.collect()  # What other tests left is not this one's.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         left: list[object] = []
