@@ -259,6 +259,11 @@ impl Names {
         self.names.get(id.0 as usize).map_or("", |name| name)
     }
 
+    /// All, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| &**name)
+    }
+
     /// How many names there are, the empty one included.
     pub fn len(&self) -> usize {
         self.names.len()
