@@ -12,7 +12,7 @@ use blklab_core::request::{Op, ProcessId};
 use blklab_core::result::DiskTrace;
 use blklab_core::scheduler::spec::SchedulerSpec;
 use blklab_core::scheduler::{Task, Tasks};
-use blklab_core::source::replay::{Replay, ReplayError, ReplayIo, Replayed, Start};
+use blklab_core::source::replay::{Plug, Replay, ReplayError, ReplayIo, Replayed, Start};
 use blklab_core::units::{Nanos, Sector};
 use common::Experiment;
 use proptest::prelude::*;
@@ -61,7 +61,7 @@ fn arrival(at_us: u64, process: u32, op: Op, device: u16, sector: u64, sectors: 
         sync,
         fua: false,
         counted: true,
-        plugged: false,
+        plug: Plug::None,
     }
 }
 
@@ -163,7 +163,7 @@ fn replay(trace: &DiskTrace) -> Vec<ReplayIo> {
         sync: true,
         fua: false,
         counted: true,
-        plugged: false,
+        plug: Plug::None,
     };
     (0..trace.queued_ns.len()).map(row).collect()
 }

@@ -144,3 +144,26 @@ fn table() {
     }
     println!("{cells:?} what if {good:?}, same {same:?}");
 }
+
+#[test]
+#[ignore]
+fn first_difference() {
+    for name in ["sixteen in flight", "drawn 1", "drawn 11", "drawn 18", "drawn 19", "drawn 22", "drawn 24", "drawn 14"] {
+        let (number, (_, job)) =
+            all_jobs().into_iter().enumerate().find(|(_, job)| job.0 == name).expect("there");
+        let from = PLACES[number % PLACES.len()];
+        let recorded = Experiment::new(&job, from.0, from.1).free_host().record();
+        let again = replay(&recorded, Way::Open, from.0, from.1);
+        let index = (0..again.len())
+            .find(|&i| {
+                let (a, b) = (&recorded.ios[i], &again[i]);
+                (a.queued, a.issued, a.completed, a.sector) != (b.queued, b.issued, b.completed, b.sector)
+            });
+        println!("{name} {from:?} {index:?} of {}", again.len());
+        if let Some(index) = index {
+            for i in index.saturating_sub(3)..(index + 3).min(again.len()) {
+                println!("   {:?}\n   {:?}", recorded.ios[i], again[i]);
+            }
+        }
+    }
+}

@@ -40,7 +40,7 @@ mod tags;
 #[cfg(test)]
 mod tests;
 
-use blklab_base::recorded::Io;
+use blklab_base::recorded::{Flags, Io};
 
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::Host;
@@ -287,7 +287,12 @@ impl Block {
         if let Some(recording) = &mut self.recording
             && manner.again.is_none()
         {
-            recording.queued(now, bio);
+            let plug = match (manner.plugged, self.plug.is_empty()) {
+                (false, _) => Flags::BARE,
+                (true, true) => Flags::default(),
+                (true, false) => Flags::JOINS_PLUG,
+            };
+            recording.queued(now, bio, plug);
         }
         self.take(now, bio, manner, disk)
     }

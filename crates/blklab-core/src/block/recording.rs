@@ -35,8 +35,8 @@ fn prio(prio: IoPrio) -> Option<u16> {
 }
 
 impl Recording {
-    /// A bio comes.
-    pub fn queued(&mut self, now: Nanos, bio: &Bio) {
+    /// A bio comes, with flags of its plug.
+    pub fn queued(&mut self, now: Nanos, bio: &Bio, plug: Flags) {
         self.open.entry(bio.owner).or_default().push(self.ios.len() as u32);
         self.ios.push(Io {
             queued: now,
@@ -50,7 +50,8 @@ impl Recording {
             },
             flags: Flags::default()
                 .with_if(bio.sync && bio.op != Op::Read, Flags::SYNC)
-                .with_if(bio.fua, Flags::FUA),
+                .with_if(bio.fua, Flags::FUA)
+                .with(plug),
             pid: pid(bio.process),
             cpu: Some(bio.cpu),
             prio: prio(bio.prio),

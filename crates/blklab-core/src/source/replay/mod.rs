@@ -69,8 +69,20 @@ pub struct ReplayIo {
     pub fua: bool,
     /// Its completion counts for [`Start::after`].
     pub counted: bool,
+    /// The plug that it comes under.
+    pub plug: Plug,
+}
+
+/// A plug, with which a process collects I/Os to hand them over together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Plug {
+    /// None: as a direct I/O on a device, which needs one only if it is large.
+    None,
+    /// One of its own, or the open one that it is the last of.
+    #[default]
+    Ends,
     /// The process's next I/O comes together with it, under the same plug; its start has no effect.
-    pub plugged: bool,
+    GoesOn,
 }
 
 /// The times of an I/O.
@@ -298,10 +310,9 @@ impl Replay {
                     hw_queue: device.hw_queue(process.cpu),
                     owner: Owner::Process(io.process, index).pack(),
                 };
-                let together = io.plugged || process.together.is_some();
-                let manner = match together {
-                    true => Manner::PLUGGED,
-                    false => Manner::on_a_device(io.op, io.sectors),
+                let manner = match io.plug {
+                    Plug::None => Manner::on_a_device(io.op, io.sectors),
+                    Plug::Ends | Plug::GoesOn => Manner::PLUGGED,
                 };
                 let left = device.begin(now, bio, manner);
                 process.stream = left.map(|stream| (io.place.device, stream));
@@ -323,7 +334,7 @@ impl Replay {
         process.stream = None;
         self.outcomes[index as usize].issued = now;
         self.go_on(id, &io, due);
-        if !io.plugged {
+        if io.plug != Plug::GoesOn {
             world.unplug();
             world.pass_on_request();
         }
@@ -334,7 +345,7 @@ impl Replay {
     fn go_on(&mut self, id: ProcessId, io: &ReplayIo, due: Nanos) {
         let process = &mut self.processes[id.0 as usize];
         process.left.start += 1;
-        process.together = (io.plugged && !process.left.is_empty()).then_some(due);
+        process.together = (io.plug == Plug::GoesOn && !process.left.is_empty()).then_some(due);
     }
 
     /// An I/O has completed: processes that wait for it go on.

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 
 use thiserror::Error;
 
-use super::{ReplayIo, Start};
+use super::{Plug, ReplayIo, Start};
 use crate::device::{DeviceId, Location};
 use crate::request::{IoPrio, Op, PrioClass, ProcessId};
 use crate::scheduler::{Task, Tasks};
@@ -155,7 +155,7 @@ pub fn plan(recorded: &[Io], settings: &Settings) -> Result<ReplayPlan, PlanErro
         };
         plan.ios.push(ReplayIo { start, ..*one });
     }
-    mark_plugs(&kept, &mut plan.ios, settings.way);
+    mark_plugs(&kept, &mut plan.ios);
     Ok(plan)
 }
 
@@ -210,7 +210,7 @@ fn chosen(
             sync: op == Op::Read || io.flags.has(Flags::SYNC),
             fua: op == Op::Write && io.flags.has(Flags::FUA),
             counted: io.completed.is_some(),
-            plugged: false,
+            plug: if io.flags.has(Flags::BARE) { Plug::None } else { Plug::Ends },
         };
         if op == Op::Write && io.flags.has(Flags::PREFLUSH) {
             let flush = ReplayIo {
@@ -456,20 +456,16 @@ fn followed(
     follows
 }
 
-/// I/Os that a process submitted at the same time came under one plug. In an open loop they also
-/// come together.
-fn mark_plugs(kept: &[(Io, ReplayIo)], ios: &mut [ReplayIo], way: Way) {
+/// An I/O under the plug of the one before it comes together with that one.
+fn mark_plugs(kept: &[(Io, ReplayIo)], ios: &mut [ReplayIo]) {
     let mut last: HashMap<ProcessId, usize> = HashMap::new();
     for (index, (io, one)) in kept.iter().enumerate() {
-        if one.op != Op::Flush
-            && let Some(before) = last.insert(one.process, index)
-            && kept[before].0.queued == io.queued
-            && kept[before].1.op != Op::Flush
-            && (way == Way::Open || ios[before].start == ios[index].start)
-        {
-            ios[before].plugged = true;
-        } else if one.op == Op::Flush {
+        if one.op == Op::Flush || one.plug == Plug::None {
             last.remove(&one.process);
+        } else if let Some(before) = last.insert(one.process, index)
+            && io.flags.has(Flags::JOINS_PLUG)
+        {
+            ios[before].plug = Plug::GoesOn;
         }
     }
 }
