@@ -197,7 +197,8 @@ fn an_open_loop_does_not_wait_for_a_slow_disk() {
     let late = |count: usize| {
         let measured = run(&arrivals[..count], &[("wd10ezrx", "mq-deadline")]);
         let all = arrivals.iter().zip(&measured.source.outcomes);
-        let longest = all.clone().map(|(one, outcome)| outcome.completed - one.start.not_before).max().expect("some");
+        let longest =
+            all.clone().map(|(one, outcome)| outcome.completed - one.start.not_before).max().expect("some");
         (all.filter(|(one, outcome)| outcome.issued > one.start.not_before).count(), longest)
     };
     // The queue has 64 requests: twice the disk's 32 commands.

@@ -39,7 +39,8 @@ pub struct Start {
     pub after: u32,
     /// This I/O has completed: an index in the list of all.
     pub follows: Option<u32>,
-    /// This time has passed since then.
+    /// This time has passed since then, and since the I/O of its process before it was in the block
+    /// layer: a process may have to wait for a request.
     pub think: Nanos,
 }
 
@@ -135,6 +136,8 @@ struct Process {
     in_flight: usize,
     /// When its first I/O was due, once it was.
     began: Option<Nanos>,
+    /// When all of its latest I/O was in the block layer.
+    submitted: Nanos,
     /// When its last I/O completed.
     ended: Nanos,
     has_exited: bool,
@@ -226,6 +229,7 @@ impl Replay {
                 cpu: (id.0 % u32::from(world.host.cpus)) as u16,
                 in_flight: 0,
                 began: None,
+                submitted: Nanos::ZERO,
                 ended: Nanos::ZERO,
                 has_exited: false,
                 completions: VecDeque::new(),
@@ -276,7 +280,10 @@ impl Replay {
         if start.after > process.completed() {
             return None;
         }
-        let since = followed.max(process.completion(start.after));
+        let since = match start.after > 0 || start.follows.is_some() {
+            true => followed.max(process.completion(start.after)).max(process.submitted),
+            false => Nanos::ZERO,
+        };
         Some(start.not_before.max(since.saturating_add(start.think)))
     }
 
@@ -320,7 +327,7 @@ impl Replay {
             if nothing_to_flush {
                 // As `submit_bio_noacct` does.
                 self.outcomes[index as usize].issued = now;
-                self.go_on(id, &io, due);
+                self.go_on(id, &io, due, now);
                 self.bio_ended(id, index, world);
                 return true;
             }
@@ -333,7 +340,7 @@ impl Replay {
         }
         process.stream = None;
         self.outcomes[index as usize].issued = now;
-        self.go_on(id, &io, due);
+        self.go_on(id, &io, due, now);
         if io.plug != Plug::GoesOn {
             world.unplug();
             world.pass_on_request();
@@ -342,8 +349,9 @@ impl Replay {
     }
 
     /// The first I/O of the process was submitted.
-    fn go_on(&mut self, id: ProcessId, io: &ReplayIo, due: Nanos) {
+    fn go_on(&mut self, id: ProcessId, io: &ReplayIo, due: Nanos, now: Nanos) {
         let process = &mut self.processes[id.0 as usize];
+        process.submitted = now;
         process.left.start += 1;
         process.together = (io.plug == Plug::GoesOn && !process.left.is_empty()).then_some(due);
     }

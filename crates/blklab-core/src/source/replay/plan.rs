@@ -8,7 +8,8 @@
 //!   the recorded think time since the last of them. Right for a program that waits for its I/O; a
 //!   process with 16 I/Os in flight keeps 16 in flight.
 //! * **inferred**: for each process what fits its times. A process whose gaps vary less than its
-//!   think times follows a clock: open, with no more I/Os in flight than recorded. Asynchronous
+//!   think times, or whose I/Os after a pause lie on one line over their numbers, follows a clock:
+//!   open, with no more I/Os in flight than recorded, and behind its times it catches up. Asynchronous
 //!   writes are write-back, for which no process waits; they follow the progress of the processes
 //!   that read and write synchronously. An I/O that regularly comes shortly after completions of
 //!   another process follows those. All else is closed.
@@ -258,7 +259,8 @@ fn prio_of(prio: u16) -> IoPrio {
 struct History {
     /// Per I/O: how many counted I/Os of its process had completed before it came.
     after: Vec<u32>,
-    /// Per I/O: when the last of them had.
+    /// Per I/O: when its process could go on: when the last of them had completed, and the I/O of the
+    /// process before it was in the block layer, for which it may have waited for a request.
     since: Vec<Nanos>,
 }
 
@@ -273,6 +275,7 @@ impl History {
         let mut history = History { after: Vec::new(), since: Vec::new() };
         let mut passed = vec![0_usize; processes];
         let mut counted = vec![0_u32; processes];
+        let mut submitted = vec![Nanos::ZERO; processes];
         for (io, one) in kept {
             let process = one.process.0 as usize;
             let (times, next) = (&completions[process], &mut passed[process]);
@@ -282,7 +285,9 @@ impl History {
             // A clock that stepped may show a completion before its I/O.
             let after = (*next).min(counted[process] as usize);
             history.after.push(after as u32);
-            history.since.push(if after == 0 { Nanos::ZERO } else { times[after - 1] });
+            let completed = if after == 0 { Nanos::ZERO } else { times[after - 1] };
+            history.since.push(completed.max(submitted[process]).min(io.queued));
+            submitted[process] = io.inserted.unwrap_or(io.queued);
             counted[process] += u32::from(one.counted);
         }
         history
@@ -311,14 +316,49 @@ fn spread(mut values: Vec<u64>) -> f64 {
 }
 
 /// What drives a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Driver {
     /// Completions of its own I/O, or of another process.
     Completions,
-    /// A clock; with at most so many I/Os in flight.
-    Clock(u32),
+    /// A clock; with at most so many I/Os in flight. With a period, an I/O that came late was due at
+    /// its number times that.
+    Clock(u32, Option<Period>),
     /// The progress of others: write-back.
     Progress,
+}
+
+/// The times of a clock: the n-th I/O of the process at `first + n * period`, ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Period {
+    first: f64,
+    period: f64,
+}
+
+impl Period {
+    /// The line through the I/Os that came after a pause, if they lie on one, and nearer than their
+    /// think times are to each other.
+    fn of(own: &[usize], kept: &[(Io, ReplayIo)], history: &History) -> Option<Period> {
+        let think = |index: usize| kept[index].0.queued - history.since[index];
+        let paused = own.iter().enumerate().filter(|&(_, &i)| history.after[i] > 0 && think(i) > SOON);
+        let points: Vec<_> =
+            paused.clone().map(|(place, &index)| (place as f64, kept[index].0.queued.0 as f64)).collect();
+        if points.len() < ENOUGH {
+            return None;
+        }
+        let count = points.len() as f64;
+        let mean = |f: fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / count;
+        let (places, times) = (mean(|point| point.0), mean(|point| point.1));
+        let covariance = points.iter().map(|(x, y)| (x - places) * (y - times)).sum::<f64>();
+        let period = covariance / points.iter().map(|(x, _)| (x - places).powi(2)).sum::<f64>();
+        let first = times - period * places;
+        let off = points.iter().map(|(x, y)| (y - first - period * x).powi(2)).sum::<f64>() / count;
+        let thinks = spread(paused.map(|(_, &index)| think(index).0).collect());
+        (period > 0.0 && off.sqrt() < period / 10.0 && off < thinks).then_some(Period { first, period })
+    }
+
+    fn at(self, place: usize) -> Nanos {
+        Nanos((self.first + self.period * place as f64).max(0.0) as u64)
+    }
 }
 
 fn driver(own: &[usize], kept: &[(Io, ReplayIo)], history: &History) -> Driver {
@@ -333,7 +373,8 @@ fn driver(own: &[usize], kept: &[(Io, ReplayIo)], history: &History) -> Driver {
     let pairs = own.windows(2).filter(|pair| history.after[pair[1]] > 0);
     let gaps: Vec<_> = pairs.clone().map(|pair| (queued(pair[1]) - queued(pair[0])).0).collect();
     let thinks: Vec<_> = pairs.map(|pair| (queued(pair[1]) - history.since[pair[1]]).0).collect();
-    if gaps.len() < ENOUGH || spread(gaps) >= spread(thinks) {
+    let period = Period::of(own, kept, history);
+    if period.is_none() && (gaps.len() < ENOUGH || spread(gaps) >= spread(thinks)) {
         return Driver::Completions;
     }
     let mut place = 0;
@@ -341,7 +382,7 @@ fn driver(own: &[usize], kept: &[(Io, ReplayIo)], history: &History) -> Driver {
         place += u32::from(kept[index].1.counted);
         place - history.after[index]
     });
-    Driver::Clock(in_flight.max().unwrap_or(1).max(1))
+    Driver::Clock(in_flight.max().unwrap_or(1).max(1), period)
 }
 
 /// The latest completion of another process before each I/O, by index.
@@ -391,6 +432,7 @@ fn inferred(kept: &[(Io, ReplayIo)], processes: usize) -> Vec<Start> {
         (kept[index].0.queued - completed(one) <= SOON).then_some(one)
     });
     let mut places = vec![0_u32; processes];
+    let mut seen = vec![0_usize; processes];
     let mut starts = Vec::with_capacity(kept.len());
     for (index, (io, one)) in kept.iter().enumerate() {
         let process = one.process.0 as usize;
@@ -401,8 +443,13 @@ fn inferred(kept: &[(Io, ReplayIo)], processes: usize) -> Vec<Start> {
                 }
                 None => Start::at(io.queued),
             },
-            (Driver::Clock(depth), _) => {
-                Start { after: (places[process] + 1).saturating_sub(depth), ..Start::at(io.queued) }
+            (Driver::Clock(depth, period), _) => {
+                let is_late = history.after[index] > 0 && io.queued - history.since[index] <= SOON;
+                let due = match period {
+                    Some(period) if is_late => period.at(seen[process]).min(io.queued),
+                    _ => io.queued,
+                };
+                Start { after: (places[process] + 1).saturating_sub(depth), ..Start::at(due) }
             }
             (Driver::Completions, Some(one)) => Start {
                 follows: Some(one),
@@ -413,6 +460,7 @@ fn inferred(kept: &[(Io, ReplayIo)], processes: usize) -> Vec<Start> {
             (Driver::Completions, None) => history.start(index, io),
         };
         places[process] += u32::from(one.counted);
+        seen[process] += 1;
         starts.push(start);
     }
     starts
