@@ -23,9 +23,6 @@ use crate::order::{Ordered, Timed};
 /// I/Os that are followed at once.
 const FOLLOWED_MAX: usize = 1 << 16;
 
-/// A jump back of this length is a step of the clock, not the disorder of several CPUs.
-pub(crate) const CLOCK_STEP_NS: u64 = 1_000_000_000;
-
 impl Timed for Event {
     fn time(&self) -> u64 {
         self.time
@@ -143,9 +140,8 @@ impl<E: Events> Matched<E> {
                 self.ended = true;
                 break;
             };
-            if !self.ordered.push(self.events.lane(&event), event) {
-                self.shared.notes.add(Kind::Disorder, event.number, String::new);
-            }
+            let back = self.ordered.push(self.events.lane(&event), event);
+            self.shared.notes.add_back(back, event.number);
         }
         Ok(())
     }

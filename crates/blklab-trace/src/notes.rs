@@ -62,7 +62,8 @@ kinds! {
     Truncated, "truncated", Doubt, "the file ends inside a record; the records before it are used";
     Lost, "lost-events", Doubt, "the tracer lost events: I/Os are missing, or lack times";
     ClockStep, "clock-step", Doubt,
-        "the clock steps back, as where two traces are joined; these I/Os get the time of the one before";
+        "the clock steps back by a second or more, as where two traces are joined; I/Os are sorted, and those \
+         behind 65,536 others get the time of the one before";
     NoQueue, "no-queue-event", Doubt,
         "requests were issued or completed whose beginning is not in the trace; they are left out";
     NoCompletion, "no-completion", Doubt, "I/Os never complete: events are missing, or the trace ends before";
@@ -98,6 +99,9 @@ kinds! {
     Notes, "messages", Fact, "messages of the kernel or of a scheduler; they are left out";
 }
 
+/// A jump back of this length is a step of the clock, not the disorder of several CPUs: estimate.
+const CLOCK_STEP_NS: u64 = 1_000_000_000;
+
 /// An oddity of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
@@ -127,6 +131,15 @@ impl Notes {
         match self.0.iter_mut().find(|note| note.kind == kind) {
             Some(note) => note.count += count,
             None => self.0.push(Note { kind, count, first: number, found: found() }),
+        }
+    }
+
+    /// A record that is earlier than the one before it, by so many ns.
+    #[inline]
+    pub fn add_back(&mut self, back_ns: u64, number: u64) {
+        if back_ns > 0 {
+            let kind = if back_ns >= CLOCK_STEP_NS { Kind::ClockStep } else { Kind::Disorder };
+            self.add(kind, number, || format!("{back_ns} ns earlier than the one before"));
         }
     }
 

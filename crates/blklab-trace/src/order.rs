@@ -22,6 +22,8 @@ pub trait Timed {
 /// Records that wait.
 pub struct Ordered<T> {
     lanes: Vec<VecDeque<T>>,
+    /// The time of each lane's last record.
+    lasts: Vec<u64>,
     waiting: usize,
     window: usize,
     /// The latest time that left.
@@ -37,7 +39,7 @@ impl<T: Timed> Default for Ordered<T> {
 impl<T: Timed> Ordered<T> {
     /// With a window of so many records.
     pub fn of(window: usize) -> Ordered<T> {
-        Ordered { lanes: vec![VecDeque::new()], waiting: 0, window, last: 0 }
+        Ordered { lanes: vec![VecDeque::new()], lasts: vec![0], waiting: 0, window, last: 0 }
     }
 
     /// Whether the window is full: the earliest record may leave.
@@ -51,23 +53,26 @@ impl<T: Timed> Ordered<T> {
         self.lanes.iter().flatten()
     }
 
-    /// Takes a record. Returns whether it came after all others of its lane.
+    /// Takes a record. Returns by how many ns it is earlier than the one before of its lane.
     #[inline]
-    pub fn push(&mut self, lane: usize, record: T) -> bool {
+    pub fn push(&mut self, lane: usize, record: T) -> u64 {
         let lane = lane % LANES_MAX;
         if lane >= self.lanes.len() {
             self.lanes.resize_with(lane + 1, VecDeque::new);
+            self.lasts.resize(lane + 1, 0);
         }
         self.waiting += 1;
-        let lane = &mut self.lanes[lane];
         let time = record.time();
+        let back = self.lasts[lane].saturating_sub(time);
+        self.lasts[lane] = time;
+        let lane = &mut self.lanes[lane];
         if lane.back().is_none_or(|last| last.time() <= time) {
             lane.push_back(record);
-            return true;
+            return back;
         }
         let place = lane.partition_point(|other| other.time() <= time);
         lane.insert(place, record);
-        false
+        back
     }
 
     /// The earliest record, and whether it comes too late: then it has the time of the one before.

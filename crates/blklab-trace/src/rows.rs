@@ -12,7 +12,7 @@ use blklab_base::units::{Nanos, Sector};
 
 use crate::Records;
 use crate::doctor::is_date;
-use crate::matching::{CLOCK_STEP_NS, Shared};
+use crate::matching::Shared;
 use crate::notes::{Kind, Notes};
 use crate::order::{Ordered, Timed};
 
@@ -53,8 +53,6 @@ pub struct Arrivals<R> {
     ordered: Ordered<Io>,
     ended: bool,
     epoch: Option<u64>,
-    /// The time of the last row of the file.
-    last: u64,
     spread: bool,
     /// I/Os of one step, spread.
     ready: VecDeque<Io>,
@@ -73,7 +71,6 @@ impl<R: Rows> Arrivals<R> {
             ordered: Ordered::default(),
             ended: false,
             epoch: None,
-            last: 0,
             spread,
             ready: VecDeque::new(),
             next: None,
@@ -87,14 +84,8 @@ impl<R: Rows> Arrivals<R> {
                 self.ended = true;
                 break;
             };
-            let (time, before) = (row.queued.0, self.last);
-            if time < before {
-                let back = before - time;
-                let kind = if back >= CLOCK_STEP_NS { Kind::ClockStep } else { Kind::Disorder };
-                self.shared.notes.add(kind, row.number, || format!("{back} ns earlier than the one before"));
-            }
-            self.last = time;
-            self.ordered.push(0, row);
+            let (number, back) = (row.number, self.ordered.push(0, row));
+            self.shared.notes.add_back(back, number);
         }
         Ok(())
     }

@@ -20,6 +20,8 @@ const ROWS_MAX: usize = 1 << 16;
 #[derive(Clone, Debug)]
 pub struct Spread {
     values: Histogram<u64>,
+    min: u64,
+    max: u64,
     sum: u128,
 }
 
@@ -46,13 +48,19 @@ pub struct Figures {
 
 impl Default for Spread {
     fn default() -> Spread {
-        Spread { values: Histogram::new(3).expect("three digits"), sum: 0 }
+        let mut values = Histogram::new(3).expect("three digits");
+        values.auto(true);
+        Spread { values, min: u64::MAX, max: 0, sum: 0 }
     }
 }
 
 impl Spread {
     fn add(&mut self, value: u64) {
-        self.values.saturating_record(value);
+        // It grows; a value that does not fit is the greatest.
+        if self.values.record(value).is_err() {
+            self.values.saturating_record(value);
+        }
+        (self.min, self.max) = (self.min.min(value), self.max.max(value));
         self.sum += u128::from(value);
     }
 
@@ -62,16 +70,17 @@ impl Spread {
         if count == 0 {
             return Figures::default();
         }
-        let at = |quantile| self.values.value_at_quantile(quantile);
+        // A bucket has its upper bound.
+        let at = |quantile| self.values.value_at_quantile(quantile).min(self.max);
         Figures {
             count,
-            min: self.values.min(),
+            min: self.min,
             mean: self.sum as f64 / count as f64,
             p50: at(0.5),
             p90: at(0.9),
             p99: at(0.99),
             p999: at(0.999),
-            max: self.values.max(),
+            max: self.max,
         }
     }
 }
@@ -273,5 +282,62 @@ impl Summary {
             .collect();
         rows.sort_by(|a, b| (Reverse(a.2.count), a.0, &a.1).cmp(&(Reverse(b.2.count), b.0, &b.1)));
         rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blklab_base::units::Sector;
+
+    use super::*;
+
+    fn io(at: u64, completed: u64, sector: u64, sectors: u32, pid: u32) -> Io {
+        Io {
+            queued: Nanos(at),
+            issued: Some(Nanos(at + 10)),
+            completed: Some(Nanos(completed)),
+            sector: Sector(sector),
+            sectors,
+            pid,
+            ..Io::default()
+        }
+    }
+
+    #[test]
+    fn figures_of_three_reads_are_those_of_their_times_and_places() {
+        let mut summary = Summary::default();
+        for one in
+            [io(0, 2_000_000, 0, 8, 1), io(1_000_000, 3_000_000, 8, 8, 2), io(9_000_000, 9_500_000, 8, 16, 1)]
+        {
+            summary.take(&one);
+        }
+        let reads = &summary.operations[Op::Read as usize];
+        assert_eq!((reads.count, reads.bytes, reads.by_size.len()), (3, 32 * 512, 2));
+        assert_eq!((summary.sequential, summary.seeks.figures().max), (1, 8));
+        let q2q = summary.q2q.figures();
+        assert_eq!((q2q.min, q2q.max, q2q.mean), (1_000_000, 8_000_000, 4_500_000.0));
+        let q2c = summary.q2c.figures();
+        assert_eq!((q2c.count, q2c.min, q2c.max), (3, 500_000, 2_000_000));
+        assert!(q2c.p50.abs_diff(2_000_000) <= 2000, "{}", q2c.p50);
+        assert_eq!((summary.i2d.figures().max, summary.d2c.figures().max), (10, 1_999_990));
+        // The second read arrives while the first is under way.
+        assert_eq!((summary.depth.figures().max, summary.depth.figures().mean), (2, 4.0 / 3.0));
+        let rows = summary.by_count(&Tables::default());
+        let counts: Vec<_> = rows.iter().map(|row| (row.0, row.2.count, row.2.sequential)).collect();
+        assert_eq!(counts, [(1, 2, 1), (2, 1, 0)]);
+    }
+
+    #[test]
+    fn quantiles_have_three_digits_over_all_times() {
+        let mut spread = Spread::default();
+        for value in 1..=1_000_000_u64 {
+            spread.add(value * 1000);
+        }
+        let figures = spread.figures();
+        for (found, expected) in [(figures.p50, 5e8), (figures.p90, 9e8), (figures.p99, 9.9e8)] {
+            assert!((found as f64 / expected - 1.0).abs() < 2e-3, "{found}, not {expected}");
+        }
+        spread.add(u64::MAX);
+        assert_eq!(spread.figures().max, u64::MAX);
     }
 }

@@ -114,7 +114,8 @@ pub fn is_ours(line: &[u8]) -> bool {
 /// A name in brackets at the end.
 fn bracketed(payload: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = payload.trim_ascii_end().strip_suffix(b"]")?;
-    let open = text.iter().rposition(|byte| *byte == b'[')?;
+    // A name may have brackets of its own; nothing before it does.
+    let open = text.iter().position(|byte| *byte == b'[')?;
     Some((&text[..open], &text[open + 1..]))
 }
 

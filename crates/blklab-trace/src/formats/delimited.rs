@@ -80,6 +80,8 @@ pub struct Known {
     pub name: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
+    /// The names of its columns, as its publisher gives them; some files begin with them.
+    names: &'static str,
     separator: Separator,
     fields: &'static [Field],
     resolution: Option<Nanos>,
@@ -105,6 +107,7 @@ pub const KNOWN: &[Known] = &[
     Known {
         name: "blkreplay",
         about: "blkreplay's .load: seconds ; sector ; sectors ; R or W",
+        names: "",
         separator: Separator::Sign(b';'),
         fields: &[Field::Time(SECOND), Field::Sector, Field::Sectors, Field::Op],
         resolution: None,
@@ -113,6 +116,7 @@ pub const KNOWN: &[Known] = &[
     Known {
         name: "msr",
         about: "MSR Cambridge 2007: ticks of 100 ns since 1601, host, disk, Read or Write, bytes, response",
+        names: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
         separator: Separator::Sign(b','),
         fields: &[
             Field::Time(100),
@@ -129,6 +133,7 @@ pub const KNOWN: &[Known] = &[
     Known {
         name: "mqsim",
         about: "MQSim and DiskSim ASCII: ns, device, sector, sectors, 0 for a write or 1 for a read",
+        names: "",
         separator: Separator::Blanks,
         fields: &[Field::Time(1), Field::Device, Field::Sector, Field::Sectors, Field::WriteIsZero],
         resolution: Some(Nanos(1)),
@@ -137,6 +142,7 @@ pub const KNOWN: &[Known] = &[
     Known {
         name: "alibaba",
         about: "Alibaba 2020: device, R or W, offset and length in bytes, us",
+        names: "device_id,opcode,offset,length,timestamp",
         separator: Separator::Sign(b','),
         fields: &[Field::Device, Field::Op, Field::Offset, Field::Bytes, Field::Time(1000)],
         resolution: Some(Nanos(1000)),
@@ -145,6 +151,7 @@ pub const KNOWN: &[Known] = &[
     Known {
         name: "tencent",
         about: "Tencent CBS 2018: whole seconds, sector, sectors, 0 for a read or 1 for a write, volume",
+        names: "Timestamp,Offset,Size,IOType,VolumeID",
         separator: Separator::Sign(b','),
         fields: &[Field::Time(SECOND), Field::Sector, Field::Sectors, Field::ReadIsZero, Field::Device],
         resolution: Some(Nanos(SECOND)),
@@ -153,6 +160,7 @@ pub const KNOWN: &[Known] = &[
     Known {
         name: "systor",
         about: "SYSTOR '17: seconds, response in seconds, R or W or nothing, LUN, offset and bytes",
+        names: "Timestamp,Response,IOType,LUN,Offset,Size",
         separator: Separator::Sign(b','),
         fields: &[
             Field::Time(SECOND),
@@ -169,6 +177,7 @@ pub const KNOWN: &[Known] = &[
     Known {
         name: "k5cloud",
         about: "K5cloud 2017: volume, seconds, R or W, offset and length in bytes",
+        names: "ID,Timestamp,Type,Offset,Length",
         separator: Separator::Sign(b','),
         fields: &[Field::Device, Field::Time(SECOND), Field::Op, Field::Offset, Field::Bytes],
         resolution: None,
@@ -177,6 +186,7 @@ pub const KNOWN: &[Known] = &[
     Known {
         name: "fiu",
         about: "FIU: ns, pid, process, sector, sectors, R or W, major, minor, hash",
+        names: "",
         separator: Separator::Blanks,
         fields: &[
             Field::Time(1),
@@ -192,6 +202,12 @@ pub const KNOWN: &[Known] = &[
         level: Level::Bio,
     },
 ];
+
+/// The data set whose names of columns these are.
+pub fn of_names(line: &[u8]) -> Option<&'static Known> {
+    let same = |known: &&Known| !known.names.is_empty() && line.eq_ignore_ascii_case(known.names.as_bytes());
+    KNOWN.iter().find(same)
+}
 
 /// Names of columns, of which a word behind `_` may be a unit; lower case.
 const COLUMNS: &[(&[&str], Field)] = &[

@@ -108,6 +108,9 @@ pub fn detect(head: &[u8]) -> Option<Format> {
     if hfplayer::is_ours(head) {
         return Some(HFPLAYER);
     }
+    if let Some(known) = delimited::of_names(first) {
+        return find(known.name).ok();
+    }
     if delimited::named(first).is_some() {
         return Some(CSV);
     }
@@ -255,7 +258,8 @@ pub fn reader(
         }
         "iolog" => {
             let rows = iolog::Iolog::new(lines, &mut shared)?;
-            Box::new(Arrivals::new(rows, shared, spread))
+            // Where a log has no wait the job went on at once.
+            Box::new(Arrivals::new(rows, shared, false))
         }
         "hfplayer" => {
             let rows = hfplayer::Hfplayer::new(lines, &mut shared)?;
