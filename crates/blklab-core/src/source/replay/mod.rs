@@ -474,7 +474,7 @@ impl Source for Replay {
         let (now, io) = (world.now(), self.ios[index as usize]);
         let outcome = &mut self.outcomes[index as usize];
         outcome.completed = now;
-        let Outcome { due, issued, .. } = *outcome;
+        let due = outcome.due;
         let process = &mut self.processes[id.0 as usize];
         process.in_flight -= 1;
         process.ended = now;
@@ -490,8 +490,8 @@ impl Source for Replay {
         };
         match side {
             Some(side) => {
-                let times = IoTimes { start: due, issued, reaped: now };
-                process.tally.io(side, bytes, times, true);
+                let times = IoTimes { start: due, issued: due, reaped: now };
+                process.tally.io(side, bytes, times, false);
                 let series = &mut world.devices[io.place.device].block.series;
                 series.completed(now, io.op.is_write(), bytes, now - due);
             }
