@@ -32,7 +32,8 @@ impl HddConfig {
     pub(crate) fn longest_wait(&self, depth: u64, largest: u64) -> LongestWait {
         let before = self.read_overhead_ns.iter().chain(&self.read_hit_ns).chain(&self.write_overhead_ns);
         let before = before.fold(self.write_data_ns.unwrap_or(0), |most, ns| most.max(*ns));
-        let overhead = before + self.read_reselect_ns + self.read_end_ns.max(self.write_end_ns);
+        let after = self.read_end_ns.max(self.write_reselect_ns + self.write_end_ns);
+        let overhead = before + self.read_reselect_ns + after;
         // The link carries a command's data once; reads wait for the link again with their last block.
         let link = (2 * largest * self.link_fx.max(self.link_write_fx)) >> 16;
         let before = self.deadline_ns + depth * (overhead + link);

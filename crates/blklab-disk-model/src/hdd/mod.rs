@@ -19,8 +19,7 @@
 //! rules and its overheads replace the general formulas; `make validate` checks the model against five such
 //! drives.
 //!
-//! Left out: thermal recalibration, servo retries, the controller's lookup cost, caching of
-//! written data for later reads, sectors that pass before a request, power states.
+//! Left out: thermal recalibration, servo retries, the controller's lookup cost, power states.
 
 mod arm;
 mod bound;
@@ -82,10 +81,14 @@ pub(super) struct HddConfig {
     read_ahead_keeps: bool,
     zero_latency_read: bool,
     zero_latency_write: bool,
+    read_keeps_passed: bool,
+    read_ahead_after_hit: bool,
+    read_ahead_ends_sector: bool,
     write_drops_read: bool,
     write_cache: bool,
     write_cache_sectors: u64,
     write_cache_extents: usize,
+    write_cache_keeps: bool,
     destage_percent: f64,
     destage_idle_ns: u64,
     destage_burst: usize,
@@ -109,11 +112,14 @@ pub(super) struct HddConfig {
     read_reselect_share: f64,
     read_end_ns: u64,
     write_end_ns: u64,
+    write_reselect_ns: u64,
     /// Link time per sector, times 2^16, to the host and from it.
     link_fx: u64,
     link_write_fx: u64,
     /// The link delays data from the medium.
     link_holds_up: bool,
+    /// A read from the medium occupies the link until its end.
+    link_held: bool,
 }
 
 /// The end of read-ahead.
@@ -170,10 +176,14 @@ impl HddConfig {
             read_ahead_keeps: values.flag("read_ahead_keeps"),
             zero_latency_read: values.flag("zero_latency_read"),
             zero_latency_write: values.flag("zero_latency_write"),
+            read_keeps_passed: values.flag("read_keeps_passed"),
+            read_ahead_after_hit: values.flag("read_ahead_after_hit"),
+            read_ahead_ends_sector: values.flag("read_ahead_ends_sector"),
             write_drops_read: values.flag("write_drops_read"),
             write_cache: values.flag("write_cache"),
             write_cache_sectors: values.whole("write_cache_kib") * 2,
             write_cache_extents: values.whole("write_cache_extents") as usize,
+            write_cache_keeps: values.flag("write_cache_keeps"),
             destage_percent: values.given("destage_percent"),
             destage_idle_ns: values.ms("destage_idle_ms"),
             destage_burst: values.whole("destage_burst") as usize,
@@ -197,9 +207,11 @@ impl HddConfig {
             read_reselect_share: values.given("read_reselect_percent") / 100.0,
             read_end_ns: values.us("read_end_us"),
             write_end_ns: values.us("write_end_us"),
+            write_reselect_ns: values.us("write_reselect_us"),
             link_fx: link_fx(to_host),
             link_write_fx: link_fx(from_host.unwrap_or(to_host)),
             link_holds_up: on_link > on_track || read_reselect_ns > 0 || values.flag("zero_latency_read"),
+            link_held: values.flag("link_held"),
             geometry,
         })
     }
@@ -220,11 +232,13 @@ struct Served {
     order: u64,
     tag: Tag,
     write: bool,
+    /// Sectors that passed the head before the first one and go to the read cache.
+    passed: u32,
 }
 
 impl Served {
-    fn new(queued: &Queued) -> Served {
-        Served { span: queued.span, order: queued.order, tag: queued.tag, write: queued.write }
+    fn new(queued: &Queued, passed: u32) -> Served {
+        Served { span: queued.span, order: queued.order, tag: queued.tag, write: queued.write, passed }
     }
 }
 
@@ -278,6 +292,8 @@ pub struct Hdd {
     /// The time from which the disk counts as quiet.
     quiet_at: u64,
     link_free: u64,
+    /// The time in which the arm's current read occupies the link.
+    held: (u64, u64),
     controller_free: u64,
     transits: Slab<Transit>,
     ends: EventQueue,
@@ -305,6 +321,7 @@ impl Hdd {
                 config.write_cache_sectors,
                 config.write_cache_extents,
                 config.destage_percent,
+                config.write_cache_keeps,
             ),
             phase_ns,
             turns_max: config.seek.ns(config.geometry.cylinders - 1).div_ceil(config.geometry.turn_ns) as u32,
@@ -317,6 +334,7 @@ impl Hdd {
             look_at: u64::MAX,
             quiet_at: 0,
             link_free: 0,
+            held: (0, 0),
             controller_free: 0,
             transits: Slab::with_capacity(limits.queue_depth as usize),
             ends: EventQueue::default(),
@@ -339,13 +357,19 @@ impl Hdd {
 
     /// Occupies the link from `ready` on; returns the time of the last byte.
     fn over_link(&mut self, ready: u64, sectors: u64) -> u64 {
-        self.link_free = self.link_free.max(ready) + self.link_ns(sectors);
-        self.link_free
+        self.occupy_link(ready, self.link_ns(sectors))
     }
 
     /// The same for data from the host.
     fn receive(&mut self, ready: u64, sectors: u64) -> u64 {
-        self.link_free = self.link_free.max(ready) + ((sectors * self.config.link_write_fx) >> 16);
+        self.occupy_link(ready, (sectors * self.config.link_write_fx) >> 16)
+    }
+
+    fn occupy_link(&mut self, ready: u64, ns: u64) -> u64 {
+        let start = self.link_free.max(ready);
+        let (from, until) = self.held;
+        let start = if start < until && start + ns > from { until } else { start };
+        self.link_free = start + ns;
         self.link_free
     }
 
@@ -387,8 +411,8 @@ impl Hdd {
                 self.over_link(understood, span.len()) + self.config.read_end_ns
             };
             self.end(end, command.tag, None);
-            if hit.is_some() && self.stream.map(|s| s.segment) == hit {
-                self.follow(now, span.end);
+            if let Some(segment) = hit {
+                self.read_on_after_hit(now, segment, span.end);
             }
             return;
         }
@@ -425,13 +449,20 @@ impl Hdd {
         self.stream = Some(stream);
     }
 
-    /// The host has read up to `end` from the stream's segment: the head may continue to the same distance
-    /// ahead. A head that stopped at its limit must wait for its sector to come round; it continues after
-    /// half of the read-ahead is used up.
-    fn follow(&mut self, now: u64, end: u64) {
-        let Some(mut stream) = self.stream.filter(|_| self.config.read_ahead_to == AheadTo::Distance) else {
-            return;
-        };
+    /// The host has read up to `end` from this segment of the cache.
+    fn read_on_after_hit(&mut self, now: u64, segment: usize, end: u64) {
+        let stream = self.stream.filter(|stream| stream.segment == segment);
+        match (self.config.read_ahead_to, stream) {
+            (AheadTo::Distance, Some(stream)) => self.follow(now, stream, end),
+            (AheadTo::Distance, None) => {}
+            _ if self.config.read_ahead_after_hit => self.read_on_again(now, segment, end),
+            _ => {}
+        }
+    }
+
+    /// The head may continue to the same distance ahead of `end`. A head that stopped at its limit must wait
+    /// for its sector to come round; it continues after half of the read-ahead is used up.
+    fn follow(&mut self, now: u64, mut stream: Stream, end: u64) {
         let limit = (end + self.config.read_ahead_sectors).min(self.limits.capacity.0);
         let stands_still = stream.at >= stream.limit;
         if stands_still {
