@@ -561,6 +561,13 @@ pub static HDD_KEYS: &[Key] = &[
         Default("16"),
         "commands served in order of arrival after a deadline has passed; those of a stream do not count",
     ),
+    key(
+        "ncq_linger_ms",
+        "ms",
+        Number(0.0, 10_000.0),
+        Default("0"),
+        "time for which the head stays with a stream after the stream's last read, while other commands wait",
+    ),
     key("read_overhead_us", "us", Number(0.0, 100_000.0), Error, "controller's work before a read's seek"),
     key(
         "read_hit_us",

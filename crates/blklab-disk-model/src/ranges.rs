@@ -104,6 +104,11 @@ pub static RULES: &[Rule] = &[
     rule(&["ncq_deadline_ms"], Between(1_000.0, 4_000.0), "1 to 4 s by model (A. Motin, OpenZFS 6f5aac3c)"),
     rule(&["ncq_deadline_batch"], Between(8.0, 30.0), "about 15 on the one drive examined"),
     rule(
+        &["ncq_linger_ms"],
+        Between(1.0, 100.0),
+        "longer than a host takes for its next read, shorter than reads wait on drives that do not linger",
+    ),
+    rule(
         &["destage_burst"],
         Between(4.0, 60.0),
         "cached random writes of measured drives: 0.75 to 2.05 times the random reads",

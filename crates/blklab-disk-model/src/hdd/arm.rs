@@ -179,6 +179,9 @@ impl Hdd {
         if !self.queue.any_ready(now) {
             return self.look(self.queue.ready().unwrap_or(now));
         }
+        if self.lingers(now) {
+            return;
+        }
         if let Some(slot) = self.queue.next_planned() {
             return self.serve(now, slot, None);
         }
@@ -449,6 +452,10 @@ impl Hdd {
             Some(stream) if span.end <= stream.at => stream.time,
             _ => self.comes_round(now, 0, self.head.angle_ns),
         };
+        self.lingers_until = 0;
+        if continued.is_some() {
+            self.linger(now);
+        }
         let on = self.config.read_ahead_sectors > 0;
         self.stream = on.then_some(Stream { segment, at, time, limit: limit.max(at) });
     }

@@ -156,7 +156,7 @@ mod tests {
         fn no_command_waits_longer_than_the_bound(
             flows in prop::collection::vec(flow(), 1..5), write_cache: bool, read_ahead: bool,
             policy in 0usize..4, plan in 1u32..10, burst in 1u32..40, serpentine: bool, deadline in 20u32..400, batch in 1u32..64,
-            cache_kib in 64u32..2048, extents in 2u32..64, seed: u64,
+            cache_kib in 64u32..2048, extents in 2u32..64, linger in 0u32..200, facts: bool, seed: u64,
         ) {
             let on = |flag| if flag { "on" } else { "off" };
             let model = model(&[
@@ -166,6 +166,8 @@ mod tests {
                 ("mapping", if serpentine { "serpentine" } else { "plain" }),
                 ("ncq_deadline_ms", &deadline.to_string()), ("ncq_deadline_batch", &batch.to_string()),
                 ("write_cache_kib", &cache_kib.to_string()), ("write_cache_extents", &extents.to_string()),
+                ("ncq_linger_ms", &linger.to_string()), ("link_held", on(facts)),
+                ("read_ahead_ends_sector", on(facts)), ("write_reselect_us", if facts { "300" } else { "0" }),
             ]);
             let depth = flows.iter().map(|flow| flow.in_flight).sum();
             let largest = flows.iter().map(|flow| flow.sectors).max().unwrap();
@@ -193,6 +195,27 @@ mod tests {
         assert!((20.0..40.0).contains(&rounds), "{reads} reads in a minute");
         let bytes = found[0].0 * 1_024 * 512;
         assert!(bytes > 60 * 20_000_000, "the stream got {} MB/s", bytes / 60_000_000);
+    }
+
+    #[test]
+    fn a_read_beside_a_stream_with_one_read_in_flight_waits_only_on_a_drive_that_lingers() {
+        let stream =
+            Flow { op: Op::Read, fua: false, sequential: true, sectors: 256, in_flight: 1, first: 0 };
+        let random = Flow { sequential: false, sectors: 8, first: 500_000, ..stream };
+        let minute = |linger| {
+            let deadline = [("ncq_deadline_ms", "1500"), ("ncq_deadline_batch", "10")];
+            let model = model(&[&deadline[..], &[("ncq_linger_ms", linger)]].concat());
+            let bound = model.longest_wait(2, 256).unwrap().reads;
+            let found = waits(&model, &[stream, random], Nanos::from_secs(60), 1);
+            assert!(found[1].1 <= bound, "{:?} of {bound:?}", found[1]);
+            (found[0].0, found[1].0, found[1].1)
+        };
+        let (_, reads, longest) = minute("0");
+        assert!(reads > 2_000 && longest < Nanos::from_millis(100), "{reads} reads, longest {longest:?}");
+        let (streamed, reads, longest) = minute("5");
+        assert!((200..400).contains(&reads), "{reads} reads: ten after each deadline");
+        assert!(longest >= Nanos::from_millis(1_500), "{longest:?}");
+        assert!(streamed * 256 * 512 > 60 * 20_000_000, "the stream got {streamed} reads");
     }
 
     #[test]

@@ -101,6 +101,8 @@ pub(super) struct HddConfig {
     ageing: u64,
     deadline_ns: u64,
     deadline_batch: u32,
+    /// How long the head stays with a stream; 0: it leaves at once.
+    linger_ns: u64,
     /// The controller's work, after a read and after a write.
     read_overhead_ns: [u64; 2],
     read_hit_ns: [u64; 2],
@@ -198,6 +200,7 @@ impl HddConfig {
             ageing: (values.given("ncq_ageing") * 1024.0).round() as u64,
             deadline_ns: values.ms("ncq_deadline_ms"),
             deadline_batch: values.whole("ncq_deadline_batch") as u32,
+            linger_ns: values.ms("ncq_linger_ms"),
             read_overhead_ns: overhead("read_overhead_us", "read_overhead_after_write_us"),
             read_hit_ns: overhead("read_hit_us", "read_hit_after_write_us"),
             write_overhead_ns: overhead("write_overhead_us", "write_overhead_after_write_us"),
@@ -286,6 +289,8 @@ pub struct Hdd {
     read_cache: ReadCache,
     write_cache: WriteCache,
     stream: Option<Stream>,
+    /// Until then the head stays with the stream, unless a deadline passes.
+    lingers_until: u64,
     work: Option<(u64, Work)>,
     /// The time at which the idle arm looks for work.
     look_at: u64,
@@ -330,6 +335,7 @@ impl Hdd {
             queue: Queue::new(limits.queue_depth as usize, config.plan - 1),
             flushes: VecDeque::new(),
             stream: None,
+            lingers_until: 0,
             work: None,
             look_at: u64::MAX,
             quiet_at: 0,
@@ -412,6 +418,9 @@ impl Hdd {
             };
             self.end(end, command.tag, None);
             if let Some(segment) = hit {
+                if self.stream.is_some_and(|stream| stream.segment == segment) {
+                    self.linger(end);
+                }
                 self.read_on_after_hit(now, segment, span.end);
             }
             return;

@@ -136,6 +136,11 @@ impl Queue {
         self.plan.iter().chain(&self.commands).map(|queued| queued.ready).min()
     }
 
+    /// The arrival of the oldest command.
+    pub fn oldest_arrival(&self) -> Option<u64> {
+        self.plan.iter().chain(&self.commands).map(|queued| queued.arrived).min()
+    }
+
     pub fn push(&mut self, queued: Queued) {
         if self.is_empty() {
             self.since = queued.arrived;
