@@ -20,7 +20,6 @@ import csv
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from blklab.api.iocost import Bench, IoCostRun
@@ -29,6 +28,7 @@ from blklab.base.catalogue import Entry
 from blklab.domain.experiment import Disk
 from validation import measured, runs
 from validation.measured import IN_FLIGHT, Point, Sweep
+from validation.report import Report
 from validation.twin import twin
 
 _VARIABLE = "BLKLAB_MEASURED"
@@ -53,30 +53,6 @@ times as many; and it is not the 900P."""
 LATENCY = 2.5
 """Runs of one drive differ by up to 1.6 times, and nothing is known of its queues."""
 _SATA, _CONSUMER, _SERVER = "su800-128gb", ("su800-128gb", "950pro-256gb"), ("pm983-960gb",)
-
-
-@dataclass
-class Report:
-    """Prints each check, and records whether all were met."""
-
-    every: bool = True
-    rows: int = 0
-    _heads: list[str] = field(default_factory=list)
-
-    def title(self, text: str) -> None:
-        """Prints the title of the next checks."""
-        print(f"\n{text}")
-
-    def check(self, what: str, found: float, low: float, high: float) -> None:
-        """Whether it is within these bounds."""
-        met = low <= found <= high
-        self.every &= met
-        self.rows += 1
-        print(f"  {what:46} {found:9.2f}   {low:8.2f} to {high:8.2f}   {'yes' if met else 'NO'}")
-
-    def near(self, what: str, found: float, real: float, less: float, more: float) -> None:
-        """Whether it deviates by at most these parts of the real figure, downwards and upwards."""
-        self.check(what, found, real * (1 - less), real * (1 + more))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

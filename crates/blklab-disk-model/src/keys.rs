@@ -541,6 +541,13 @@ pub static HDD_KEYS: &[Key] = &[
         "commands compared for each choice; the next choice continues after them",
     ),
     key(
+        "ncq_batch",
+        "",
+        Integer(1, 65_535),
+        Default("1"),
+        "commands that the drive takes at once: those with addresses closest together, served in order of address and reported together at the end; 1: one at a time, by ncq_policy and ncq_plan",
+    ),
+    key(
         "ncq_ageing",
         "",
         Number(0.0, 1.0),

@@ -39,6 +39,9 @@ impl Hdd {
 
     /// Fixes the order of as many commands as the drive plans.
     fn plan(&mut self, now: u64) {
+        if self.config.batch > 1 {
+            return;
+        }
         while self.queue.plan_lacks() {
             // Place and time at which the arm will have finished the planned commands, without interruptions.
             let free = self.work.as_ref().map_or(now, |(end, _)| now.max(*end));
@@ -182,6 +185,9 @@ impl Hdd {
         if self.lingers(now) {
             return;
         }
+        if self.config.batch > 1 && !self.take_batch(now) {
+            return;
+        }
         if let Some(slot) = self.queue.next_planned() {
             return self.serve(now, slot, None);
         }
@@ -268,6 +274,7 @@ impl Hdd {
     /// Moves the head to the command's first sector and serves the command. `reached`: the time of arrival,
     /// if known.
     pub(super) fn serve(&mut self, now: u64, slot: QueueIndex, reached: Option<u64>) {
+        let in_batch = self.is_in_batch(slot);
         let queued = self.queue.take(slot);
         self.begins.note(queued.tag, now);
         let leaves = self.leave_stream(now);
@@ -302,7 +309,7 @@ impl Hdd {
             self.held = (begins.min(end), end);
         }
         self.busy_ns += end - now;
-        self.work = Some((end, Work::Serve(Served::new(&queued, passed), continued)));
+        self.work = Some((end, Work::Serve(Served::new(&queued, passed, in_batch), continued)));
     }
 
     /// The head leaves the stream, if it is in one; returns the time from which it may move.
@@ -336,6 +343,7 @@ impl Hdd {
 
     /// Serves a read that the head reaches by reading ahead.
     pub(super) fn serve_stream(&mut self, now: u64, stream: Stream, slot: QueueIndex) {
+        let in_batch = self.is_in_batch(slot);
         let queued = self.queue.take(slot);
         self.begins.note(queued.tag, now);
         let mut end = now;
@@ -356,7 +364,7 @@ impl Hdd {
             }
         }
         self.busy_ns += end - now;
-        self.work = Some((end, Work::Serve(Served::new(&queued, 0), Some(stream.segment))));
+        self.work = Some((end, Work::Serve(Served::new(&queued, 0, in_batch), Some(stream.segment))));
     }
 
     /// The head reaches the track at `arrives` and `place` at `start`: lets all of `span`, which begins
@@ -413,7 +421,7 @@ impl Hdd {
                 let geometry = &self.config.geometry;
                 self.write_cache.remove(served.span, served.order, |lba| geometry.locate(lba));
                 let reported = now + self.config.write_reselect_ns + self.config.write_end_ns;
-                self.end(reported, served.tag, None);
+                self.report(reported, &served);
                 self.admit(now);
             }
             Work::Serve(served, continued) => {
@@ -423,7 +431,7 @@ impl Hdd {
                     end = end.max(sending.until());
                     self.link_free = end;
                 }
-                self.end(end + self.config.read_end_ns, served.tag, None);
+                self.report(end + self.config.read_end_ns, &served);
                 self.read_on(now, &served, continued);
             }
             Work::Destage => {

@@ -22,6 +22,7 @@
 //! Left out: thermal recalibration, servo retries, the controller's lookup cost, power states.
 
 mod arm;
+mod batch;
 mod bound;
 mod cache;
 mod deadline;
@@ -97,6 +98,8 @@ pub(super) struct HddConfig {
     plan: usize,
     /// The number of commands compared for each choice.
     look_ahead: usize,
+    /// The number of commands that are taken and reported at once.
+    batch: usize,
     /// Head start per waiting time, in 1/1024.
     ageing: u64,
     deadline_ns: u64,
@@ -197,6 +200,7 @@ impl HddConfig {
             },
             plan: values.whole("ncq_plan") as usize,
             look_ahead: values.whole("ncq_look_ahead") as usize,
+            batch: values.whole("ncq_batch") as usize,
             ageing: (values.given("ncq_ageing") * 1024.0).round() as u64,
             deadline_ns: values.ms("ncq_deadline_ms"),
             deadline_batch: values.whole("ncq_deadline_batch") as u32,
@@ -237,11 +241,14 @@ struct Served {
     write: bool,
     /// Sectors that passed the head before the first one and go to the read cache.
     passed: u32,
+    /// It is reported with the others of its batch.
+    in_batch: bool,
 }
 
 impl Served {
-    fn new(queued: &Queued, passed: u32) -> Served {
-        Served { span: queued.span, order: queued.order, tag: queued.tag, write: queued.write, passed }
+    fn new(queued: &Queued, passed: u32, in_batch: bool) -> Served {
+        let Queued { span, order, tag, write, .. } = *queued;
+        Served { span, order, tag, write, passed, in_batch }
     }
 }
 
@@ -285,6 +292,10 @@ pub struct Hdd {
     /// The address at the head.
     head_lba: u64,
     queue: Queue,
+    /// Commands of the current batch that have been served.
+    batch: Vec<Tag>,
+    /// The next batch is chosen at this time at the earliest.
+    batch_at: u64,
     flushes: VecDeque<Flush>,
     read_cache: ReadCache,
     write_cache: WriteCache,
@@ -332,7 +343,12 @@ impl Hdd {
             turns_max: config.seek.ns(config.geometry.cylinders - 1).div_ceil(config.geometry.turn_ns) as u32,
             head,
             head_lba: 0,
-            queue: Queue::new(limits.queue_depth as usize, config.plan - 1),
+            queue: Queue::new(
+                limits.queue_depth as usize,
+                if config.batch > 1 { config.batch } else { config.plan - 1 },
+            ),
+            batch: Vec::new(),
+            batch_at: 0,
             flushes: VecDeque::new(),
             stream: None,
             lingers_until: 0,
