@@ -224,6 +224,34 @@ mod tests {
     }
 
     #[test]
+    fn a_drive_lingers_also_while_its_read_ahead_serves_the_stream() {
+        let mut disk = model(&[("ncq_deadline_ms", "300"), ("ncq_linger_ms", "5")]).build(1);
+        let read = |tag, sector| Command {
+            tag: Tag(tag),
+            op: Op::Read,
+            sector: Sector(sector),
+            sectors: 8,
+            fua: false,
+        };
+        let mut done = Vec::new();
+        // A read of the stream each 2 ms, slower than the medium; beside it another from 40 ms on.
+        for step in 0..200u64 {
+            let now = Nanos::from_millis(2 * step);
+            while disk.next_event() <= now {
+                let event = disk.next_event();
+                disk.advance(event, &mut done);
+            }
+            disk.submit(now, read(0, 8 * step));
+            if step == 20 {
+                disk.submit(now, read(1, 500_000));
+            }
+        }
+        let ended = done.iter().find(|completion| completion.tag == Tag(1)).expect("its deadline").at;
+        let waited = ended - Nanos::from_millis(40);
+        assert!(waited > Nanos::from_millis(300) && waited < Nanos::from_millis(340), "{waited:?}");
+    }
+
+    #[test]
     fn a_longer_deadline_or_more_to_serve_before_makes_the_bound_longer() {
         let bound = |key: &str, value: &str, depth, largest| {
             model(&[(key, value)]).longest_wait(depth, largest).unwrap()
