@@ -159,7 +159,10 @@ def _hosts() -> list[str]:
 def _host_files() -> list[str]:
     rows = [row for table in ("host", "page cache") for row in _core.environment()[table]]
     values = "\n".join(f"{row.name} = {row.default}" for row in rows)
-    return [f"# of a machine\n[host]\n{values}\n[measured]\nkernel = \"6.18\"\n", "[host]\ncpus = 2\n"]
+    return [
+        f'# of a machine\n[host]\n{values}\n[measured]\nkernel = "6.18"\n',
+        "[host]\ncpus = 2\n",
+    ]
 
 
 def _studies() -> list[str]:

@@ -13,13 +13,13 @@ from blklab.api.listener import SILENT, Listener
 from blklab.calibration import fit
 from blklab.calibration.fit import NONE, SCHEDULERS, Loads, Rates
 from blklab.calibration.judge import BAR, Prediction, Swap, swaps
-from blklab.calibration.load import Load, Measured
+from blklab.calibration.load import Load, Measured, median
 from blklab.calibration.measure import bench
 from blklab.domain.experiment import Disk
 from blklab.errors import InputError
 from blklab.host.machine import cpu_model, fio_version
 
-ROUNDS = 3
+ROUNDS = 5
 _OTHERS_MAX = 0.05
 
 
@@ -63,7 +63,11 @@ class MeasuredHost:
         )
         lines = [f"# {line}" for line in head.splitlines()]
         lines += ["", "[host]", *(f"{name} = {value}" for name, value in self.values.items())]
-        lines += ["", "[measured]", *(f"{name} = {_toml(value)}" for name, value in self.about.items())]
+        lines += [
+            "",
+            "[measured]",
+            *(f"{name} = {_toml(value)}" for name, value in self.about.items()),
+        ]
         lines += ["", "[measured.iops]", *(f"{_toml(k)} = {v:.0f}" for k, v in self.rates.items())]
         return "\n".join(lines) + "\n"
 
@@ -116,7 +120,9 @@ def measure_host(
     """
     for name in schedulers:
         if name not in SCHEDULERS:
-            raise InputError(f"no scheduler '{name}' is measured; there are: {', '.join(SCHEDULERS)}")
+            raise InputError(
+                f"no scheduler '{name}' is measured; there are: {', '.join(SCHEDULERS)}"
+            )
     cpus = len(os.sched_getaffinity(0))
     loads = Loads.of(cpus)
     with bench(device, schedulers, listener.note, first=first) as ready:
@@ -131,7 +137,7 @@ def measure_host(
             rates = Rates(ready.measure(wanted, rounds, lambda: done(None)))
             values = fit.costs(rates, loads, known, cpus, clock_ns, disk)
             fresh = ready.measure(others, rounds, lambda: done(None))
-        kind, noise = ready.device.kind, fit.median(ready.others)
+        kind, noise = ready.device.kind, median(ready.others)
     if noise > _OTHERS_MAX:
         listener.note(
             f"other programs used {noise:.0%} of the CPUs: the costs are too high; measure on an "

@@ -1,9 +1,8 @@
 """The costs of the simulator's host with which it has the measured rates.
 
-A job that never waits gives the CPU time of one I/O in its process (submission and completion); more
-jobs than CPUs give all CPU time of an I/O, of which the driver's thread has the rest. One I/O at a
-time shows how long a wake-up takes. A scheduler's cost is the one with the smallest largest error of
-both rates.
+A job that never waits gives the CPU time of one I/O in its process (submission and completion).
+More jobs than CPUs give all CPU time of an I/O; the driver's thread has the rest of it. One I/O at
+a time shows how long a wake-up takes. A scheduler's cost is the one that fits both rates best.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.calibration.load import Load, Measured, median
+from blklab.calibration.load import Load, Measured
 from blklab.domain import specs
 from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
 from blklab.rigs.sim import SimRig
@@ -24,6 +23,8 @@ _DEVICE = Path("/dev/measured")
 """A name for the simulator."""
 _STEPS = 18
 _LARGEST_NS = 1_000_000
+# A completion is never free.
+_SUBMISSION_MAX = 0.8
 # fio's readings of the clock for each direct I/O, see `clock_ns`.
 _CLOCK_READS = 5
 
@@ -34,13 +35,13 @@ class Rates:
 
     rows: Mapping[tuple[str, Load], Sequence[Measured]]
 
-    def iops(self, scheduler: str, load: Load) -> float:
-        """The median."""
-        return median([one.iops for one in self.rows[scheduler, load]])
+    def fastest(self, scheduler: str, load: Load) -> Measured:
+        """The fastest run: whatever else happens on the machine only slows one down."""
+        return max(self.rows[scheduler, load], key=lambda one: one.iops)
 
-    def middle(self, load: Load, what: Callable[[Measured], float]) -> float:
-        """The median of another figure under none."""
-        return median([what(one) for one in self.rows[NONE, load]])
+    def iops(self, scheduler: str, load: Load) -> float:
+        """Of the fastest run."""
+        return self.fastest(scheduler, load).iops
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,7 @@ class Loads:
 
 def device_model(tags: int) -> Disk:
     """A disk that is as fast as the device: a request takes no time in it."""
-    return specs.disk(
-        f"constant:transport=nvme,service_us=0.001,queue_depth={tags},rotational=off"
-    )
+    return specs.disk(f"constant:transport=nvme,service_us=0.001,queue_depth={tags},rotational=off")
 
 
 def simulated(load: Load, scheduler: str, disk: Disk, host: Mapping[str, int]) -> float:
@@ -94,17 +93,20 @@ def costs(
 ) -> dict[str, int]:
     """The host's values, by name."""
     # The job is never without completions, so it uses its CPU all the time.
-    per_io = rates.middle(loads.alone, lambda one: one.busy * 1e9 / one.iops)
+    alone = rates.fastest(NONE, loads.alone)
+    per_io = alone.busy * 1e9 / alone.iops
     clock = min(clock_ns, int(per_io / (2 * _CLOCK_READS)))
     per_io -= _CLOCK_READS * clock
-    submit = min(rates.middle(loads.alone, lambda one: one.submission_ns), per_io - 1)
+    submit = min(alone.submission_ns, per_io * _SUBMISSION_MAX)
     host = {"cpus": cpus, "submit_ns": round(submit), "complete_ns": max(round(per_io - submit), 1)}
     host["clock_ns"] = clock
     host |= _page_cache(rates, loads)
 
     def fitted(name: str, load: Load) -> int:
         found = rates.iops(NONE, load)
-        return _slowest_above(lambda value: simulated(load, NONE, disk, host | {name: value}), found)
+        return _slowest_above(
+            lambda value: simulated(load, NONE, disk, host | {name: value}), found
+        )
 
     host["wake_ns"] = 0
     host["driver_ns"] = fitted("driver_ns", loads.many)
@@ -138,9 +140,7 @@ def _slowest_above(rate: Callable[[int], float], wanted: float) -> int:
     return least
 
 
-def _lock(
-    rates: Rates, loads: Loads, name: str, disk: Disk, host: Mapping[str, int]
-) -> int:
+def _lock(rates: Rates, loads: Loads, name: str, disk: Disk, host: Mapping[str, int]) -> int:
     def worst(value: int) -> float:
         changed = {**host, f"lock_ns.{name}": value}
         return max(
@@ -148,14 +148,11 @@ def _lock(
             for load in (loads.alone, loads.many)
         )
 
-    alone, many = (
-        _slowest_above(
-            lambda value, load=load: simulated(
-                load, name, disk, {**host, f"lock_ns.{name}": value}
-            ),
-            rates.iops(name, load),
-        )
-        for load in (loads.alone, loads.many)
-    )
-    low, high = sorted((alone, many))
+    def fitted(load: Load) -> int:
+        def rate(value: int) -> float:
+            return simulated(load, name, disk, {**host, f"lock_ns.{name}": value})
+
+        return _slowest_above(rate, rates.iops(name, load))
+
+    low, high = sorted((fitted(loads.alone), fitted(loads.many)))
     return min((low + (high - low) * part // 8 for part in range(9)), key=worst)

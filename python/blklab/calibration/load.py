@@ -12,7 +12,7 @@ from blklab.errors import RunError
 from blklab.rigs.live.ahead import WALL
 from blklab.rigs.live.program import Program
 
-RUN_S = 0.5
+RUN_S = 0.3
 _RAMP_S = 0.1
 _SIMULATED_S = 0.2
 BUFFERED_BYTES = 64 << 20
@@ -35,8 +35,9 @@ class Load:
         jobs = f"{self.jobs} job{'s' if self.jobs > 1 else ''}, {self.block_bytes >> 10} KiB"
         return f"{jobs}, page cache" if self.buffered else f"{jobs}, depth {self.depth}"
 
-    def job(self, device: Path, *, real: bool) -> Entry:
-        """The job file, for fio itself or for the simulator, whose time is not disturbed."""
+    def job(self, device: Path, *, real: bool, more: Sequence[str] = ()) -> Entry:
+        """The job file, for fio itself, with `more` lines, or for the simulator, whose time is not
+        disturbed."""
         seconds = RUN_S if real else _SIMULATED_S
         lines = [
             "[global]",
@@ -53,7 +54,7 @@ class Load:
             lines += ["ioengine=libaio", "rw=randread", "direct=1", f"iodepth={self.depth}"]
         if real:
             lines.append(f"ramp_time={round(_RAMP_S * 1000)}ms")
-        return Entry(self.text, Path("measured.fio"), "\n".join([*lines, "[reads]", ""]))
+        return Entry(self.text, Path("measured.fio"), "\n".join([*lines, *more, "[reads]", ""]))
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ class Measured:
 def run(load: Load, device: Path, directory: Path, *, ahead: bool) -> Measured:
     """Run it with fio. RunError with fio's message if it fails."""
     file, output = directory / "measured.fio", directory / "measured.json"
-    file.write_text(load.job(device, real=True).text)
+    # A process would begin a session of its own.
+    file.write_text(load.job(device, real=True, more=["thread"] if ahead else []).text)
     command = ["fio", "--eta=never", "--output-format=json", f"--output={output}", str(file)]
     ended = Program().run(command, directory, wall=WALL if ahead else ())
     if ended.code != 0:

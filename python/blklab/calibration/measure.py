@@ -14,11 +14,11 @@ from blklab.base.signals import Signals
 from blklab.calibration import load as loads
 from blklab.calibration.disturbance import Moment
 from blklab.calibration.load import Load, Measured, median
+from blklab.errors import RunError
 from blklab.host.devices import queue
 from blklab.rigs.live import ahead, leftovers, made
 from blklab.rigs.live.borrowed import Borrowed, borrowing
 from blklab.rigs.live.program import Program, check_there
-from blklab.errors import RunError
 
 _CLOCK_RUN_S = 0.3
 _CLOCK_READS = 5
@@ -80,7 +80,13 @@ class Bench:
             lines = ["[clock]", "ioengine=null", "size=1g", "rw=randread", "bs=4k", "time_based"]
             lines += [f"runtime={round(_CLOCK_RUN_S * 1000)}ms", *more, ""]
             file.write_text("\n".join(lines))
-            command = ["fio", "--eta=never", "--output-format=json", f"--output={output}", str(file)]
+            command = [
+                "fio",
+                "--eta=never",
+                "--output-format=json",
+                f"--output={output}",
+                str(file),
+            ]
             ended = Program().run(command, self._directory)
             if ended.code != 0:
                 raise RunError("fio: its engine 'null' does not run here")
@@ -94,8 +100,8 @@ class Bench:
 def bench(
     kind: str | None, schedulers: Sequence[str], note: Callable[[str], None], *, first: bool
 ) -> Iterator[Bench]:
-    """A new device of that kind, or of the first possible one; it is removed, and the settings of its
-    queue are restored, whatever happens. With `first` what works for it runs before all other
+    """A new device of that kind, or of the first possible one. Whatever happens, it is removed, and
+    the settings of its queue are restored. With `first` what works for it runs before all other
     programs. InputError if there is none; RunError if the kernel refuses a step."""
     chosen = made.chosen(kind)
     check_there()

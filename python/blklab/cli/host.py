@@ -53,7 +53,7 @@ def measure(
             help="The device that is made for it. [default: the first that this kernel has]",
         ),
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="How often each load runs.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="How often each load runs.")] = 5,
     first: Annotated[
         bool,
         typer.Option(
@@ -66,8 +66,8 @@ def measure(
 ) -> None:
     """Measure the CPU costs of I/O on this machine, for --host @FILE (needs root and fio).
 
-    fio reads from a device of the kernel's own that is made for it and removed afterwards; no disk is
-    used.
+    fio reads from a device of the kernel's own that is made for it and removed afterwards. No disk
+    is used.
     """
     if out is not None:
         if out.exists():
@@ -99,7 +99,7 @@ def _print(found: MeasuredHost) -> None:
         table.add_row(
             row.load.text,
             row.scheduler,
-            f"{row.middle / 1000:.0f}k",
+            f"{row.rate / 1000:.0f}k",
             f"{row.simulated / 1000:.0f}k",
             f"{100 * row.error:+.1f} %",
             "off" if row.is_off else "",

@@ -76,8 +76,9 @@ def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
 
 
 def host(changes: Iterable[str]) -> dict[str, int]:
-    """``name=value`` or several with commas: tunables of the host and its page cache. ``@FILE`` stands
-    for the values of a host file, ``guest`` for those of `GUEST`; what is given beside it, counts."""
+    """``name=value`` or several with commas: tunables of the host and its page cache. ``@FILE``
+    stands for the values of a host file, ``guest`` for those of `GUEST`; values given beside it
+    replace its own."""
     values: dict[str, int] = {}
     base: dict[str, int] = {}
     stands_for = ""

@@ -47,7 +47,9 @@ pub fn parse(text: &str, path: &str) -> Result<Vec<(String, i64)>, InputError> {
 }
 
 /// Entries of a table in the order of the file.
-fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<(&'a Spanned<toml::de::DeString<'i>>, &'a Spanned<DeValue<'i>>)> {
+fn in_order<'a, 'i>(
+    table: &'a DeTable<'i>,
+) -> Vec<(&'a Spanned<toml::de::DeString<'i>>, &'a Spanned<DeValue<'i>>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(name, _)| name.span().start);
     entries
@@ -129,7 +131,10 @@ mod tests {
 
     #[test]
     fn a_wrong_host_file_is_refused_with_its_line() {
-        assert_eq!(refused("[host]\ncpu = 2\n"), "my.toml:2: host has no tunable 'cpu'; did you mean 'cpus'?");
+        assert_eq!(
+            refused("[host]\ncpu = 2\n"),
+            "my.toml:2: host has no tunable 'cpu'; did you mean 'cpus'?"
+        );
         assert_eq!(
             refused("[host]\nlock_ns.kyberr = 2\n"),
             "my.toml:2: host has no tunable 'lock_ns.kyberr'; did you mean 'lock_ns.kyber'?"

@@ -13,8 +13,8 @@ mod driver;
 pub mod file;
 
 use crate::disk::DiskLimits;
-use crate::scheduler::registry::{self, LOCKS};
 use crate::scheduler::Info;
+use crate::scheduler::registry::{self, LOCKS};
 use crate::ticks::Ticks;
 use crate::tunable::{Settings, Tunable, Unit};
 use crate::units::Nanos;
@@ -255,7 +255,10 @@ impl Host {
 
     /// No CPU work takes any time.
     pub fn takes_no_time(&self) -> bool {
-        self.is_free() && self.driver + self.wake == Nanos::ZERO && self.syscall == Nanos::ZERO && self.copy_mb_s == 0
+        self.is_free()
+            && self.driver + self.wake == Nanos::ZERO
+            && self.syscall == Nanos::ZERO
+            && self.copy_mb_s == 0
     }
 
     /// The only CPU belongs to a process until it sleeps: no work of the kernel takes time, in which

@@ -66,8 +66,7 @@ impl<S: Scheduler> Cost<S> {
         let (before, name) = (LOCK.as_bytes(), S::INFO.name.as_bytes());
         let mut index = 0;
         while index < before.len() + name.len() {
-            bytes[index] =
-                if index < before.len() { before[index] } else { name[index - before.len()] };
+            bytes[index] = if index < before.len() { before[index] } else { name[index - before.len()] };
             index += 1;
         }
         bytes

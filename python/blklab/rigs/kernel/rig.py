@@ -101,9 +101,10 @@ class KernelRig(ModelledDisks):
         own = specs.guest(self._kernel.hz, self._kernel.has_transports)
         for name, value in changed.items():
             # A scheduler's CPU work takes no time there either.
-            if name not in counts and value != own.get(name, 0):
+            its = own.get(name, 0)
+            if name not in counts and value != its:
                 raise InputError(
-                    f"--host: {name} is {own.get(name, 0)} in a guest; with --rig kernel you can set "
+                    f"--host: {name} is {its} in a guest; with --rig kernel you can set "
                     f"{', '.join(sorted(counts))}"
                 )
         return {name: value for name, value in values.items() if name in counts}

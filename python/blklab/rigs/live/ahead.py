@@ -1,10 +1,11 @@
 """Threads that run before all other programs while a measurement lasts.
 
-The measured programs get the highest priority of the normal class in a session of their own, and so
-do the kernel's threads that work for them (``ksoftirqd``, workers of unbound queues, of which loop's
-are some, and of ``kblockd``). Among each other they compete as ever. Slices a little shorter than the
-default let them preempt other programs when they wake up, since Linux 6.12. The kernel's threads are
-in the journal before they change; a killed run's are restored by the next one, or by ``blklab restore``.
+The measured program gets the highest priority of the normal class in a session of its own, which it
+must not leave (fio: `thread`). So do the kernel's threads that work for it: ``ksoftirqd``, workers
+of unbound queues, of which loop's are some, and of ``kblockd``. Among each other they compete as
+ever. Slices shorter than the default let them preempt other programs when they wake up, since Linux
+6.12. The kernel's threads are in the journal before they change: the next run, or ``blklab
+restore``, restores those of a killed one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from blklab.errors import RunError
 KIND = "threads"
 """The kind of its records."""
 _KEY = f"{KIND}-ahead"
-_NICE, _SLICE_NS = -20, 2_000_000
+_NICE, _SLICE_NS = -20, 500_000
 _SCHED_SETATTR = 314
 """Of x86_64."""
 WALL = ("sh", "-c", f'echo {_NICE} >/proc/self/autogroup 2>/dev/null; exec "$@"', "sh")

@@ -1,8 +1,8 @@
 """A fast block device of the kernel's own, made for a measurement and removed whatever happens.
 
-``null_blk`` completes each request at once; its configuration is a directory of configfs, whose name
-is in the journal before it is made. ``loop`` reads an anonymous file of memory, which has no pages
-(reads give zeros); the kernel detaches it when the last process with a handle of it ends. Neither
+``null_blk`` completes each request at once; its configuration is a directory of configfs, whose
+name is in the journal before it is made. ``loop`` reads an anonymous file of memory without pages,
+so reads give zeros; the kernel detaches it when the last process with a handle of it ends. Neither
 holds data.
 """
 
@@ -149,7 +149,12 @@ def _null_blk(journal: Journal, signals: Signals, told: list[str]) -> Iterator[M
         journal.write(key, KIND, {"name": name})
         try:
             directory.mkdir()
-            values = {"size": SIZE_BYTES >> 20, "hw_queue_depth": _TAGS, "submit_queues": 1, "power": 1}
+            values = {
+                "size": SIZE_BYTES >> 20,
+                "hw_queue_depth": _TAGS,
+                "submit_queues": 1,
+                "power": 1,
+            }
             for attribute, value in values.items():
                 (directory / attribute).write_text(str(value))
             index = (directory / "index").read_text().strip()
@@ -190,8 +195,8 @@ def _loop(_journal: Journal, _signals: Signals, _told: list[str]) -> Iterator[Ma
 
 
 def _attached(file: int) -> tuple[int, str]:
-    """A handle of a loop device with that file, and its name; the device is free again when its last
-    handle is closed."""
+    """A handle of a loop device with that file, and its name; the device is free again when its
+    last handle is closed."""
     config = _CONFIG.pack(
         *(file, 0), *(0, 0, 0, 0, SIZE_BYTES), *(0, 0, 0, _READ_ONLY | _AUTOCLEAR),
         *(b"blklab", b"", b""), *(0, 0), *([0] * 8)
