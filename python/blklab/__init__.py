@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from blklab.api.compare import compare as compare
     from blklab.api.compare import resume as resume
     from blklab.api.explain import explain as explain
+    from blklab.api.host import MeasuredHost as MeasuredHost
+    from blklab.api.host import measure_host as measure_host
     from blklab.api.iocost import IoCostQos as IoCostQos
     from blklab.api.iocost import io_cost as io_cost
     from blklab.api.iocost import io_cost_qos as io_cost_qos
@@ -150,6 +152,7 @@ __all__ = [
     "Listed",
     "ListedStudy",
     "Listener",
+    "MeasuredHost",
     "Plan",
     "Presets",
     "ProgramDocument",
@@ -200,6 +203,7 @@ __all__ = [
     "list_schedulers",
     "list_studies",
     "list_workloads",
+    "measure_host",
     "modelled_host",
     "names",
     "remove_kernels",
@@ -258,6 +262,7 @@ _WHERE = {
     "Listed": "blklab.store.read",
     "ListedStudy": "blklab.api.studies",
     "Listener": "blklab.api.listener",
+    "MeasuredHost": "blklab.api.host",
     "Plan": "blklab.settings.change",
     "Presets": "blklab.api.apply",
     "ProgramDocument": "blklab.api.catalogue",
@@ -308,6 +313,7 @@ _WHERE = {
     "list_schedulers": "blklab.api.catalogue",
     "list_studies": "blklab.api.studies",
     "list_workloads": "blklab.api.catalogue",
+    "measure_host": "blklab.api.host",
     "modelled_host": "blklab.api.catalogue",
     "names": "blklab.api.names",
     "remove_kernels": "blklab.api.kernels",

@@ -138,7 +138,7 @@ impl World {
         self.clock.run_to(at);
         self.clock.interrupt();
         let now = self.clock.now();
-        self.devices.happen(now, owners);
+        self.devices.happen(now, owners, &mut self.cpus);
         self.wake_flushers();
         self.wakeups.expire(now);
         true
