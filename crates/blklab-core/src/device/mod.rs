@@ -101,21 +101,29 @@ impl Device {
         self.disk.next_event().min(self.block.next_timer())
     }
 
-    /// Performs what is due at `now`. The owners of completed bios are appended to `owners`. Not
-    /// inlined: most events are not the device's.
+    /// Performs what is due at `now`; returns the time at which everything else goes on, which is
+    /// `interrupt` later if commands have ended. The owners of completed bios are appended to
+    /// `owners`. Not inlined: most events are not the device's.
     #[inline(never)]
-    fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>) {
+    fn happen(&mut self, now: Nanos, interrupt: Nanos, owners: &mut Vec<u64>) -> Nanos {
+        let mut then = now;
         if self.disk.next_event() <= now {
             self.disk.advance(now, &mut self.completions);
-            for completion in self.completions.drain(..) {
-                self.block.complete(Completion { at: now, ..completion }, owners);
+            if interrupt > Nanos::ZERO && !self.completions.is_empty() {
+                then += interrupt;
+                self.disk.advance(then, &mut self.completions);
             }
-            self.block.run(now, &mut self.disk);
+            for completion in self.completions.drain(..) {
+                let at = completion.at.max(now);
+                self.block.complete(Completion { at, ..completion }, owners);
+            }
+            self.block.run(then, &mut self.disk);
         }
-        if self.block.next_timer() <= now {
-            self.block.timer(now);
-            self.block.run(now, &mut self.disk);
+        if self.block.next_timer() <= then {
+            self.block.timer(then);
+            self.block.run(then, &mut self.disk);
         }
+        then
     }
 
     /// Submits the rest of `stream`; false if `actor` sleeps; it tries again when woken.
@@ -208,15 +216,18 @@ impl Devices {
         first
     }
 
-    /// Performs what is due at `now`; call [`Devices::next_event_to_happen`] first. The owners of
-    /// completed bios are appended to `owners`.
+    /// Performs what is due at `now`; call [`Devices::next_event_to_happen`] first. Returns the
+    /// time at which processes go on; see [`crate::host::Host::interrupt`]. The owners of completed
+    /// bios are appended to `owners`.
     #[inline]
-    pub fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>) {
+    pub fn happen(&mut self, now: Nanos, interrupt: Nanos, owners: &mut Vec<u64>) -> Nanos {
+        let mut then = now;
         self.0.each(|_, device| {
             if device.due <= now {
-                device.happen(now, owners);
+                then = then.max(device.happen(now, interrupt, owners));
             }
         });
+        then
     }
 
     /// Submits the rest of `stream` to the devices that have a part of it; false if `actor` sleeps; it
