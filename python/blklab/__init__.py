@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from blklab.api.compare import compare as compare
     from blklab.api.compare import resume as resume
     from blklab.api.explain import explain as explain
+    from blklab.api.host import MeasuredHost as MeasuredHost
+    from blklab.api.host import measure_host as measure_host
     from blklab.api.iocost import IoCostQos as IoCostQos
     from blklab.api.iocost import io_cost as io_cost
     from blklab.api.iocost import io_cost_qos as io_cost_qos
@@ -166,6 +168,7 @@ __all__ = [
     "Listed",
     "ListedStudy",
     "Listener",
+    "MeasuredHost",
     "Plan",
     "Presets",
     "ProgramDocument",
@@ -224,6 +227,7 @@ __all__ = [
     "list_studies",
     "list_workloads",
     "load_recording",
+    "measure_host",
     "modelled_host",
     "names",
     "read_trace",
@@ -289,6 +293,7 @@ _WHERE = {
     "Listed": "blklab.store.read",
     "ListedStudy": "blklab.api.studies",
     "Listener": "blklab.api.listener",
+    "MeasuredHost": "blklab.api.host",
     "Plan": "blklab.settings.change",
     "Presets": "blklab.api.apply",
     "ProgramDocument": "blklab.api.catalogue",
@@ -350,6 +355,7 @@ _WHERE = {
     "list_schedulers": "blklab.api.catalogue",
     "list_studies": "blklab.api.studies",
     "list_workloads": "blklab.api.catalogue",
+    "measure_host": "blklab.api.host",
     "modelled_host": "blklab.api.catalogue",
     "names": "blklab.api.names",
     "read_trace": "blklab.api.traces",
