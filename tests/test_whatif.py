@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import blklab
-from blklab.api.whatif import WAYS
+from blklab.api.whatif import WAYS, Fit, Way
 from blklab.errors import InputError, RunError
 
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
@@ -54,9 +54,7 @@ def test_a_recording_has_every_io_of_the_run_with_its_process(recording: Path) -
 
 
 @pytest.mark.parametrize("way", ["closed", "inferred"])
-def test_a_replay_in_the_same_place_is_the_recorded_run(
-    way: blklab.api.whatif.Way, tmp_path: Path
-) -> None:
+def test_a_replay_in_the_same_place_is_the_recorded_run(way: Way, tmp_path: Path) -> None:
     host = {"submit_ns": 0, "complete_ns": 0}
     file = tmp_path / "load.rec"
     truth = blklab.record_run(COMPETING, file, disk="wd10ezrx", scheduler="bfq", host=host)
@@ -135,8 +133,9 @@ def test_addresses_beyond_the_end_are_refused_wrapped_or_scaled(tmp_path: Path) 
     blklab.record_run(job, file, disk="wd10ezrx")
     with pytest.raises(InputError, match=r"I/O 1: sectors \d+ to \d+; the disk has 2500\d+"):
         blklab.replay_trace(file, disk="su800-128gb")
-    for fit in ("wrap", "scale"):
-        found = blklab.replay_trace(file, disk="su800-128gb", fit=fit)  # type: ignore[arg-type]
+    fits: tuple[Fit, ...] = ("wrap", "scale")
+    for fit in fits:
+        found = blklab.replay_trace(file, disk="su800-128gb", fit=fit)
         assert found.moved == 50
         assert found.result.disk.read_ios == 50
 

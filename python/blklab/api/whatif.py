@@ -233,6 +233,8 @@ def whatif(
     ranked_by = _objective(objective)
     found = find_disk(rig_of("sim"), disk)
     chosen = [specs.scheduler(one) for one in schedulers or defaults.LINUX]
+    for one in chosen:
+        _simulated(one)
     recording = load_recording(
         trace, trace_format=trace_format, device=device, from_ns=from_ns, until_ns=until_ns
     )
