@@ -380,7 +380,8 @@ def host_measured() -> str:
         f"{table}\n{share}. {order}\n\n"
         f"{measured['cpu']}, {kept['host']['cpus']} CPUs, Linux {measured['kernel']}, "
         f"{measured['fio']}, a {measured['device']} device, the fastest of "
-        f"{measured['rounds']} runs; other programs used {measured['others_percent']:.0f} % of the CPUs."
+        f"{measured['rounds']} runs; other programs used {measured['others_percent']:.0f} % of "
+        "the CPUs."
     )
 
 
