@@ -201,7 +201,7 @@ def test_the_disk_is_punctual_to_the_nanosecond(place: Path, kernel: str) -> Non
     simulated = blklab.simulate(job, disk="optane-900p", scheduler="none", host=specs.GUEST)
     real_ns, simulated_ns = (result.jobs[0].read.clat.mean_ns for result in (real, simulated))
     assert real.jobs[0].read.ios > 1000
-    assert abs(real_ns - simulated_ns) < 5
+    assert real_ns == simulated_ns
 
 
 @real_fio.needs_fio

@@ -12,6 +12,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from blklab._core import RecordingColumn as RecordingColumn
+    from blklab._core import TraceFinding as TraceFinding
+    from blklab._core import TraceFormat as TraceFormat
+    from blklab._core import TraceReading as TraceReading
     from blklab.api.apply import Applied as Applied
     from blklab.api.apply import Presets as Presets
     from blklab.api.apply import apply as apply
@@ -82,6 +86,11 @@ if TYPE_CHECKING:
     from blklab.api.study import StudyRun as StudyRun
     from blklab.api.study import resume_study as resume_study
     from blklab.api.study import run_study as run_study
+    from blklab.api.traces import ImportedTrace as ImportedTrace
+    from blklab.api.traces import import_trace as import_trace
+    from blklab.api.traces import read_trace as read_trace
+    from blklab.api.traces import recording_columns as recording_columns
+    from blklab.api.traces import trace_formats as trace_formats
     from blklab.api.ublk import UblkCommand as UblkCommand
     from blklab.api.ublk import remove_served_disk as remove_served_disk
     from blklab.api.ublk import serve_disk as serve_disk
@@ -141,6 +150,7 @@ __all__ = [
     "Gap",
     "Host",
     "Imported",
+    "ImportedTrace",
     "Influence",
     "InputError",
     "Interval",
@@ -157,6 +167,7 @@ __all__ = [
     "Presets",
     "ProgramDocument",
     "ProgramRun",
+    "RecordingColumn",
     "RemovedKernels",
     "Restored",
     "Result",
@@ -174,6 +185,9 @@ __all__ = [
     "Study",
     "StudyRun",
     "Timeline",
+    "TraceFinding",
+    "TraceFormat",
+    "TraceReading",
     "Tunable",
     "UblkCommand",
     "Workload",
@@ -193,6 +207,7 @@ __all__ = [
     "forget",
     "give_up_rights",
     "import_results",
+    "import_trace",
     "io_cost",
     "io_cost_qos",
     "kernel_shell",
@@ -206,6 +221,8 @@ __all__ = [
     "measure_host",
     "modelled_host",
     "names",
+    "read_trace",
+    "recording_columns",
     "remove_kernels",
     "remove_results",
     "remove_served_disk",
@@ -224,6 +241,7 @@ __all__ = [
     "status",
     "store_text",
     "stored",
+    "trace_formats",
     "tunables",
     "undo",
     "verify",
@@ -251,6 +269,7 @@ _WHERE = {
     "Gap": "blklab.report.difference",
     "Host": "blklab.api.catalogue",
     "Imported": "blklab.api.results",
+    "ImportedTrace": "blklab.api.traces",
     "Influence": "blklab.host.devices.deciders.influence",
     "InputError": "blklab.errors",
     "Interval": "blklab.experiment.statistics",
@@ -267,6 +286,7 @@ _WHERE = {
     "Presets": "blklab.api.apply",
     "ProgramDocument": "blklab.api.catalogue",
     "ProgramRun": "blklab.api.kernels",
+    "RecordingColumn": "blklab._core",
     "RemovedKernels": "blklab.api.kernels",
     "Restored": "blklab.api.machine",
     "Result": "blklab.domain.result",
@@ -284,6 +304,9 @@ _WHERE = {
     "Study": "blklab.study.model",
     "StudyRun": "blklab.api.study",
     "Timeline": "blklab.timelines.timeline",
+    "TraceFinding": "blklab._core",
+    "TraceFormat": "blklab._core",
+    "TraceReading": "blklab._core",
     "Tunable": "blklab.api.catalogue",
     "UblkCommand": "blklab.api.ublk",
     "Workload": "blklab.api.catalogue",
@@ -303,6 +326,7 @@ _WHERE = {
     "forget": "blklab.api.machine",
     "give_up_rights": "blklab.api.rights",
     "import_results": "blklab.api.results",
+    "import_trace": "blklab.api.traces",
     "io_cost": "blklab.api.iocost",
     "io_cost_qos": "blklab.api.iocost",
     "kernel_shell": "blklab.api.kernels",
@@ -316,6 +340,8 @@ _WHERE = {
     "measure_host": "blklab.api.host",
     "modelled_host": "blklab.api.catalogue",
     "names": "blklab.api.names",
+    "read_trace": "blklab.api.traces",
+    "recording_columns": "blklab.api.traces",
     "remove_kernels": "blklab.api.kernels",
     "remove_results": "blklab.api.results",
     "remove_served_disk": "blklab.api.ublk",
@@ -334,6 +360,7 @@ _WHERE = {
     "status": "blklab.api.apply",
     "store_text": "blklab.api.results",
     "stored": "blklab.api.results",
+    "trace_formats": "blklab.api.traces",
     "tunables": "blklab.api.names",
     "undo": "blklab.api.apply",
     "verify": "blklab.api.verify",

@@ -11,6 +11,7 @@ mod memory;
 mod record;
 mod run;
 mod specs;
+mod traces;
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -271,5 +272,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(disk_ranges, module)?)?;
     module.add_function(wrap_pyfunction!(workload_options, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add_class::<traces::TraceFormat>()?;
+    module.add_class::<traces::RecordingColumn>()?;
+    module.add_class::<traces::TraceFinding>()?;
+    module.add_class::<traces::TraceFigures>()?;
+    module.add_class::<traces::TraceOperation>()?;
+    module.add_class::<traces::TraceProcess>()?;
+    module.add_class::<traces::TraceReading>()?;
+    module.add_function(wrap_pyfunction!(traces::trace_formats, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::recording_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::read_trace, module)?)?;
     Ok(())
 }

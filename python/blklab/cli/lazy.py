@@ -50,6 +50,7 @@ COMMANDS: Mapping[str, Listed] = {
     "run": Listed("run:run", "Run a published comparison again, and check its statements."),
     "fio": Listed("fio:fio", "Run one fio job file once and print what fio prints."),
     "explain": Listed("explain:explain", "Show what happened to each request of a run, and why."),
+    "trace": Listed("trace:app", "Check, show and import traces of I/O of other programs."),
     "devices": Listed(
         "devices:devices",
         "Show this machine's disks, and what sets their scheduler.",

@@ -33,6 +33,11 @@ def decision_kinds() -> list[str]:
     return _core.decision_kinds()
 
 
+def trace_formats() -> list[_core.TraceFormat]:
+    """Every format of traces that is read."""
+    return _core.trace_formats()
+
+
 def drawn_disk(disk: Disk, seed: int) -> Disk:
     """A disk drawn from the ranges of its file's estimates. InputError if its file is wrong."""
     with core_types():

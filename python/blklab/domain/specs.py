@@ -29,12 +29,14 @@ GUEST: Mapping[str, int] = {
     "budget": -1,
     "partitions": 1,
     "clock_ns": 0,
+    "interrupt_ns": 1,
     "drain_at_once": 0,
     "probe_on_close": 0,
 }
 """The host of a guest of the kernel rig: user-mode Linux with virtual time has one CPU on which
-work takes no time, and its disk, behind its own transport, has no file system. The native driver
-reads no clock between I/Os, and reaps each I/O when it is done."""
+work takes no time, and its disk, behind its own transport, has no file system; the driver of that
+disk lets a nanosecond pass after commands have ended. The native driver reads no clock between
+I/Os, and reaps each I/O when it is done."""
 _GUEST = "guest"
 _FILE = "@"
 _EXPECTED = f"name=number, {_FILE}FILE or {_GUEST}"
@@ -44,7 +46,8 @@ _HOST_FILE_BYTES_MAX = 1 << 20
 def guest(hz: int, has_transports: bool) -> dict[str, int]:
     """`GUEST` with a kernel's own ticks per second and transports of disks: those that blklab's
     patches do not fit have 100, and a driver without a budget (ublk)."""
-    return {**GUEST, "hz": hz, "budget": GUEST["budget"] if has_transports else 0}
+    own = {"hz": hz} if has_transports else {"hz": hz, "budget": 0, "interrupt_ns": 0}
+    return {**GUEST, **own}
 
 
 def guest_name(hz: int, has_transports: bool) -> str:

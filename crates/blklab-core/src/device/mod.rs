@@ -103,19 +103,26 @@ impl Device {
         self.disk.next_event().min(self.block.next_timer()).min(self.driver.due())
     }
 
-    /// Performs what is due at `now`. The owners of completed bios are appended to `owners`. Not
-    /// inlined: most events are not the device's.
+    /// Performs what is due at `now`; returns the time at which everything else goes on, which is
+    /// `interrupt` later if commands have ended. The owners of completed bios are appended to
+    /// `owners`. Not inlined: most events are not the device's.
     #[inline(never)]
-    fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>, cpus: &mut Cpus) {
+    fn happen(&mut self, now: Nanos, interrupt: Nanos, owners: &mut Vec<u64>, cpus: &mut Cpus) -> Nanos {
+        let mut then = now;
         if self.disk.next_event() <= now {
             self.disk.advance(now, &mut self.completions);
             if self.driver.has_thread() {
                 self.completions.drain(..).for_each(|served| self.driver.take(now, served, cpus));
             } else {
-                for completion in self.completions.drain(..) {
-                    self.block.complete(Completion { at: now, ..completion }, owners);
+                if interrupt > Nanos::ZERO && !self.completions.is_empty() {
+                    then += interrupt;
+                    self.disk.advance(then, &mut self.completions);
                 }
-                self.block.run(now, &mut self.disk);
+                for completion in self.completions.drain(..) {
+                    let at = completion.at.max(now);
+                    self.block.complete(Completion { at, ..completion }, owners);
+                }
+                self.block.run(then, &mut self.disk);
             }
         }
         if self.driver.due() <= now {
@@ -124,10 +131,11 @@ impl Device {
             }
             self.block.run(now, &mut self.disk);
         }
-        if self.block.next_timer() <= now {
-            self.block.timer(now);
-            self.block.run(now, &mut self.disk);
+        if self.block.next_timer() <= then {
+            self.block.timer(then);
+            self.block.run(then, &mut self.disk);
         }
+        then
     }
 
     /// Submits the rest of `stream`; false if `actor` sleeps; it tries again when woken.
@@ -220,15 +228,18 @@ impl Devices {
         first
     }
 
-    /// Performs what is due at `now`; call [`Devices::next_event_to_happen`] first. The owners of
-    /// completed bios are appended to `owners`; threads of drivers run on `cpus`.
+    /// Performs what is due at `now`; call [`Devices::next_event_to_happen`] first. Returns the
+    /// time at which processes go on; see [`crate::host::Host::interrupt`]. The owners of completed
+    /// bios are appended to `owners`; threads of drivers run on `cpus`.
     #[inline]
-    pub fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>, cpus: &mut Cpus) {
+    pub fn happen(&mut self, now: Nanos, interrupt: Nanos, owners: &mut Vec<u64>, cpus: &mut Cpus) -> Nanos {
+        let mut then = now;
         self.0.each(|_, device| {
             if device.due <= now {
-                device.happen(now, owners, cpus);
+                then = then.max(device.happen(now, interrupt, owners, cpus));
             }
         });
+        then
     }
 
     /// Submits the rest of `stream` to the devices that have a part of it; false if `actor` sleeps; it

@@ -145,6 +145,15 @@ const OWN: &[Tunable] = &[
         help: "ticks per second: how finely the kernel's own timers are set",
     },
     Tunable {
+        name: "interrupt_ns",
+        unit: Unit::Nanoseconds,
+        default: 0,
+        min: 0,
+        max: 1_000_000,
+        help: "time from the end of commands until their processes and the kernel's worker go on; a guest of the \
+               kernel rig, in which nothing else takes time: 1",
+    },
+    Tunable {
         name: "partitions",
         unit: Unit::Count,
         default: 0,
@@ -182,6 +191,9 @@ pub struct Host {
     pub probe_on_close: bool,
     /// One reading of the clock by a process: see [`crate::source::fio`].
     pub clock: Nanos,
+    /// From the end of commands until their processes and the worker go on. Without it no time at
+    /// all passes where CPU work is free, and what ends and what begins has the same time.
+    pub interrupt: Nanos,
     /// Files are partitions: see [`crate::block::Manner::plugged`].
     pub partitions: bool,
     /// Copying between a process and the page cache; 0: it takes no time.
@@ -203,6 +215,7 @@ impl Host {
         drain_at_once: false,
         probe_on_close: false,
         clock: Nanos::ZERO,
+        interrupt: Nanos::ZERO,
         partitions: false,
         copy_mb_s: 0,
     };
@@ -232,6 +245,7 @@ impl Host {
             drain_at_once: get("drain_at_once") > 0,
             probe_on_close: get("probe_on_close") > 0,
             clock: Nanos(get("clock_ns")),
+            interrupt: Nanos(get("interrupt_ns")),
             partitions: get("partitions") > 0,
             copy_mb_s: get("copy_mb_s"),
         }
