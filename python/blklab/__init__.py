@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from blklab.api.compare import compare as compare
     from blklab.api.compare import resume as resume
     from blklab.api.explain import explain as explain
+    from blklab.api.host import MeasuredHost as MeasuredHost
+    from blklab.api.host import measure_host as measure_host
     from blklab.api.iocost import IoCostQos as IoCostQos
     from blklab.api.iocost import io_cost as io_cost
     from blklab.api.iocost import io_cost_qos as io_cost_qos
@@ -160,6 +162,7 @@ __all__ = [
     "Listed",
     "ListedStudy",
     "Listener",
+    "MeasuredHost",
     "Plan",
     "Presets",
     "ProgramDocument",
@@ -215,6 +218,7 @@ __all__ = [
     "list_schedulers",
     "list_studies",
     "list_workloads",
+    "measure_host",
     "modelled_host",
     "names",
     "read_trace",
@@ -277,6 +281,7 @@ _WHERE = {
     "Listed": "blklab.store.read",
     "ListedStudy": "blklab.api.studies",
     "Listener": "blklab.api.listener",
+    "MeasuredHost": "blklab.api.host",
     "Plan": "blklab.settings.change",
     "Presets": "blklab.api.apply",
     "ProgramDocument": "blklab.api.catalogue",
@@ -332,6 +337,7 @@ _WHERE = {
     "list_schedulers": "blklab.api.catalogue",
     "list_studies": "blklab.api.studies",
     "list_workloads": "blklab.api.catalogue",
+    "measure_host": "blklab.api.host",
     "modelled_host": "blklab.api.catalogue",
     "names": "blklab.api.names",
     "read_trace": "blklab.api.traces",

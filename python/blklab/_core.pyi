@@ -394,6 +394,9 @@ class Scheduler:
 def split_scheduler(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Name and tunables of the same text, with unchecked values. InputError."""
 
+def host_file(text: str, path: str) -> list[tuple[str, int]]:
+    """The values of a host file, by name, all checked; `path` is for messages. InputError."""
+
 class CancelToken:
     """Cancels running simulations, and reports the progress of the latest."""
 

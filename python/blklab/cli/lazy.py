@@ -60,7 +60,11 @@ COMMANDS: Mapping[str, Listed] = {
     "schedulers": Listed("catalogue:schedulers", "List the I/O schedulers, or one's tunables."),
     "workloads": Listed("catalogue:workloads", "List the workloads: job files and real programs."),
     "studies": Listed("catalogue:studies", "List the published comparisons that can be run again."),
-    "host": Listed("catalogue:host", "Show the modelled host: CPUs, memory and writeback."),
+    "host": Listed(
+        "host:app",
+        "Show the modelled host; measure its costs on this machine.",
+        computes=False,
+    ),
     "report": Listed("results:report", "Write a report again, without running anything."),
     "restore": Listed(
         "devices:restore", "Undo what a killed run left on real disks.", computes=False

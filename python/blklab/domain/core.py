@@ -67,6 +67,12 @@ def host(changed: Mapping[str, int]) -> _core.Host:
         return _core.Host(dict(changed))
 
 
+def host_file(text: str, path: str) -> dict[str, int]:
+    """The values of a host file; `path` is for messages. InputError if it is wrong."""
+    with core_types():
+        return dict(_core.host_file(text, path))
+
+
 def describe_job(entry: Entry, ignore_unsupported: bool, *, real: bool = False) -> _core.Job:
     """A job file on the default host; if `real`, for real fio on a real disk. InputError if it is
     wrong."""

@@ -21,7 +21,7 @@ use thiserror::Error;
 use crate::block::{Block, queue_limits};
 use crate::device::{Backing, Device, Devices, Layout, PlacedFile, Volume};
 use crate::disk::{AnyDisk, Disk};
-use crate::host::{Host, Lock};
+use crate::host::{Driver, Host};
 use crate::pagecache::{BackingConfig, BackingId, MemoryConfig, PAGE_BYTES, PageCache};
 use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
 use crate::request::{Actor, ProcessId};
@@ -120,9 +120,11 @@ impl Machine<'_> {
             let limits = queue_limits(disk.limits(), scheduler.info, &host, &scheduler.queue);
             let elevator = AnyScheduler::new(scheduler.info.name, &scheduler.settings, &limits, &tasks)
                 .expect("a specification names a scheduler of the registry");
-            let hold = if host.is_free() { 0 } else { scheduler.info.lock_ns };
             let block = Block::new(&disk, limits, elevator, tasks.clone(), &host);
-            Device::new(block, disk, Lock::new(Nanos(hold)))
+            // Drivers of real disks have no thread; a constant disk stands for a device that has one.
+            let is_real = !matches!(disk, AnyDisk::Constant(_));
+            let driver = Driver::new(if is_real { Nanos::ZERO } else { host.driver });
+            Device::new(block, disk, host.lock(scheduler.info), driver)
         };
         let devices: Vec<_> = disks.into_iter().map(device).collect();
         let mut max_io: Vec<_> = devices.iter().map(|device| device.block.limits().max_sectors).collect();
