@@ -122,8 +122,8 @@ def test_costs_are_found_again_from_the_rates_that_they_cause() -> None:
 
     def measured(scheduler: str, load: Load) -> list[Measured]:
         rate = fit.simulated(load, scheduler, disk, COSTS)
-        slower = Measured(rate * 0.8, 9e9, 0.5, 0.0)
-        return [slower, Measured(rate, 2600.0, 1.0, 0.0), slower]
+        slower = Measured(rate * 0.8, 9e9, 0.0)
+        return [slower, Measured(rate, 2600.0, 0.0), slower]
 
     rows = {(name, load): measured(name, load) for name, load in loads.wanted(schedulers)}
     found = fit.costs(Rates(rows), loads, schedulers, 2, 20, disk)

@@ -98,6 +98,12 @@ if TYPE_CHECKING:
     from blklab.api.verify import Agreement as Agreement
     from blklab.api.verify import drawn_jobs as drawn_jobs
     from blklab.api.verify import verify as verify
+    from blklab.api.whatif import Replayed as Replayed
+    from blklab.api.whatif import WhatIf as WhatIf
+    from blklab.api.whatif import load_recording as load_recording
+    from blklab.api.whatif import record_run as record_run
+    from blklab.api.whatif import replay_trace as replay_trace
+    from blklab.api.whatif import whatif as whatif
     from blklab.base.catalogue import Entry as Entry
     from blklab.base.steps import Steps as Steps
     from blklab.domain.experiment import Disk as Disk
@@ -169,6 +175,7 @@ __all__ = [
     "ProgramRun",
     "RecordingColumn",
     "RemovedKernels",
+    "Replayed",
     "Restored",
     "Result",
     "Rig",
@@ -190,6 +197,7 @@ __all__ = [
     "TraceReading",
     "Tunable",
     "UblkCommand",
+    "WhatIf",
     "Workload",
     "apply",
     "build_kernel",
@@ -218,14 +226,17 @@ __all__ = [
     "list_schedulers",
     "list_studies",
     "list_workloads",
+    "load_recording",
     "measure_host",
     "modelled_host",
     "names",
     "read_trace",
+    "record_run",
     "recording_columns",
     "remove_kernels",
     "remove_results",
     "remove_served_disk",
+    "replay_trace",
     "restore",
     "results",
     "resume",
@@ -245,6 +256,7 @@ __all__ = [
     "tunables",
     "undo",
     "verify",
+    "whatif",
     "write_report",
 ]
 
@@ -326,6 +338,12 @@ _WHERE = {
     "forget": "blklab.api.machine",
     "give_up_rights": "blklab.api.rights",
     "import_results": "blklab.api.results",
+    "Replayed": "blklab.api.whatif",
+    "WhatIf": "blklab.api.whatif",
+    "load_recording": "blklab.api.whatif",
+    "record_run": "blklab.api.whatif",
+    "replay_trace": "blklab.api.whatif",
+    "whatif": "blklab.api.whatif",
     "import_trace": "blklab.api.traces",
     "io_cost": "blklab.api.iocost",
     "io_cost_qos": "blklab.api.iocost",

@@ -935,3 +935,79 @@ def read_trace(
 ) -> TraceReading:
     """Read a trace in one pass; write it to the new file `out` as a recording. InputError; OSError
     if `out` cannot be written."""
+
+@final
+class ReplayNotes:
+    """What a replay does not have as it was recorded."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def processes(self) -> int: ...
+    @property
+    def left_out(self) -> int:
+        """I/Os that are not replayed."""
+    @property
+    def moved(self) -> int:
+        """I/Os with another address."""
+    @property
+    def joined(self) -> int:
+        """I/Os of processes beyond the largest number, which share one."""
+
+class Recording:
+    """A part of a trace, in memory, as a load."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        format: str | None = None,  # noqa: A002
+        device: str | None = None,
+        keep_steps: bool = False,
+        from_ns: int = 0,
+        until_ns: int | None = None,
+    ) -> None:
+        """The I/Os from `from_ns` to before `until_ns`, whose times then count from `from_ns`.
+        InputError."""
+    @property
+    def count(self) -> int: ...
+    @property
+    def last_ns(self) -> int:
+        """The time of the last I/O."""
+    @property
+    def completed(self) -> int:
+        """I/Os with a recorded completion."""
+    @property
+    def end_sector(self) -> int:
+        """The sector after the last one of any I/O."""
+    @property
+    def devices(self) -> list[str]:
+        """Those with I/Os."""
+    @property
+    def level(self) -> Literal["file", "bio", "request"]:
+        """Where it was recorded."""
+
+def replay(
+    recording: Recording,
+    disk: Disk,
+    scheduler: Scheduler,
+    host: Host,
+    way: str,
+    fit: str,
+    seed: int,
+    cancel: CancelToken | None,
+) -> tuple[Run, ReplayNotes]:
+    """Replay to the end without the GIL: `way` is ``open``, ``closed`` or ``inferred``, `fit`
+    ``refuse``, ``wrap`` or ``scale``. InputError, KeyboardInterrupt, RuntimeError as of
+    `simulate`."""
+
+def record(
+    job: Job,
+    disk: Disk,
+    scheduler: Scheduler,
+    host: Host,
+    seed: int,
+    out: Path,
+    cancel: CancelToken | None,
+) -> tuple[Run, int]:
+    """Run as by `simulate`, and write the I/O to `out`, a new file, as a recording: also returns
+    the number of I/Os. OSError if it cannot be written."""

@@ -66,9 +66,14 @@ impl Flags {
     pub const FAILED: Flags = Flags(1 << 7);
     /// The discarded data cannot be read again (`REQ_OP_SECURE_ERASE`).
     pub const SECURE: Flags = Flags(1 << 8);
+    /// It came under the plug of the I/O of its process before it: a process hands over together
+    /// what it has collected under a plug.
+    pub const JOINS_PLUG: Flags = Flags(1 << 9);
+    /// It came without a plug.
+    pub const BARE: Flags = Flags(1 << 10);
 
     /// Each flag with its name, in the order of bits.
-    pub const NAMES: [(Flags, &'static str); 9] = [
+    pub const NAMES: [(Flags, &'static str); 11] = [
         (Flags::SYNC, "sync"),
         (Flags::META, "meta"),
         (Flags::PRIO, "prio"),
@@ -78,6 +83,8 @@ impl Flags {
         (Flags::ATOMIC, "atomic"),
         (Flags::FAILED, "failed"),
         (Flags::SECURE, "secure"),
+        (Flags::JOINS_PLUG, "joins-plug"),
+        (Flags::BARE, "bare"),
     ];
 
     /// Whether all of `other` are set.

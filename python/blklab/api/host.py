@@ -19,7 +19,7 @@ from blklab.domain.experiment import Disk
 from blklab.errors import InputError
 from blklab.host.machine import cpu_model, fio_version
 
-ROUNDS = 5
+ROUNDS = 4
 _OTHERS_MAX = 0.05
 
 

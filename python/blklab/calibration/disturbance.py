@@ -22,7 +22,7 @@ class Moment:
     all_s: float
     busy_s: float
     kernel_s: float
-    """Of the kernel's threads."""
+    """Spent by the kernel's threads."""
 
     @classmethod
     def now(cls) -> Moment:

@@ -1,8 +1,9 @@
 """The costs of the simulator's host with which it has the measured rates.
 
-A job that never waits gives the CPU time of one I/O in its process (submission and completion).
-More jobs than CPUs give all CPU time of an I/O; the driver's thread has the rest of it. One I/O at
-a time shows how long a wake-up takes. A scheduler's cost is the one that fits both rates best.
+A job alone gives the CPU time of one I/O in its process (submission and completion). More jobs, up
+to four for each CPU, give all CPU time of an I/O; the driver's thread has the rest of it. One I/O
+at a time shows how long a wake-up takes. Each scheduler's cost, like the driver's, is the one with
+the smallest largest error in the rates of all numbers of jobs.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ SCHEDULERS = (NONE, "mq-deadline", "kyber", "bfq")
 _DEVICE = Path("/dev/measured")
 """A name for the simulator."""
 _STEPS = 18
+_PARTS = 12
 _LARGEST_NS = 1_000_000
 # A completion is never free.
 _SUBMISSION_MAX = 0.8
@@ -40,7 +42,7 @@ class Rates:
         return max(self.rows[scheduler, load], key=lambda one: one.iops)
 
     def iops(self, scheduler: str, load: Load) -> float:
-        """Of the fastest run."""
+        """The rate of the fastest run."""
         return self.fastest(scheduler, load).iops
 
 
@@ -48,10 +50,8 @@ class Rates:
 class Loads:
     """The loads that the costs come from."""
 
-    alone: Load
-    """One job that never waits."""
-    many: Load
-    """More jobs than CPUs."""
+    deep: tuple[Load, ...]
+    """One job, as many as CPUs, and more."""
     single: Load
     """One I/O at a time."""
     small: Load
@@ -63,8 +63,7 @@ class Loads:
     def of(cls, cpus: int) -> Loads:
         """For a machine with that many CPUs."""
         return cls(
-            Load(1),
-            Load(2 * cpus),
+            tuple(Load(jobs) for jobs in sorted({1, cpus, 2 * cpus, 4 * cpus})),
             Load(1, depth=1),
             Load(1, buffered=True),
             Load(1, block_bytes=131072, buffered=True),
@@ -73,7 +72,7 @@ class Loads:
     def wanted(self, schedulers: Sequence[str]) -> list[tuple[str, Load]]:
         """What must be measured."""
         own = [(NONE, load) for load in (self.single, self.small, self.large)]
-        return own + [(name, load) for name in schedulers for load in (self.alone, self.many)]
+        return own + [(name, load) for name in schedulers for load in self.deep]
 
 
 def device_model(tags: int) -> Disk:
@@ -92,9 +91,8 @@ def costs(
     rates: Rates, loads: Loads, schedulers: Sequence[str], cpus: int, clock_ns: int, disk: Disk
 ) -> dict[str, int]:
     """The host's values, by name."""
-    # The job is never without completions, so it uses its CPU all the time.
-    alone = rates.fastest(NONE, loads.alone)
-    per_io = alone.busy * 1e9 / alone.iops
+    alone = rates.fastest(NONE, loads.deep[0])
+    per_io = 1e9 / alone.iops
     clock = min(clock_ns, int(per_io / (2 * _CLOCK_READS)))
     per_io -= _CLOCK_READS * clock
     submit = min(alone.submission_ns, per_io * _SUBMISSION_MAX)
@@ -102,18 +100,19 @@ def costs(
     host["clock_ns"] = clock
     host |= _page_cache(rates, loads)
 
-    def fitted(name: str, load: Load) -> int:
-        found = rates.iops(NONE, load)
-        return _slowest_above(
-            lambda value: simulated(load, NONE, disk, host | {name: value}), found
-        )
+    def found(name: str, scheduler: str, over: Sequence[Load]) -> int:
+        def rate(value: int, load: Load) -> float:
+            return simulated(load, scheduler, disk, {**host, name: value})
+
+        return _best(rate, {load: rates.iops(scheduler, load) for load in over})
 
     host["wake_ns"] = 0
-    host["driver_ns"] = fitted("driver_ns", loads.many)
-    host["wake_ns"] = fitted("wake_ns", loads.single)
-    for name in schedulers:
-        if name != NONE:
-            host[f"lock_ns.{name}"] = _lock(rates, loads, name, disk, host)
+    host["driver_ns"] = found("driver_ns", NONE, loads.deep)
+    host["wake_ns"] = found("wake_ns", NONE, [loads.single])
+    for scheduler in schedulers:
+        if scheduler != NONE:
+            name = f"lock_ns.{scheduler}"
+            host[name] = found(name, scheduler, loads.deep)
     return host
 
 
@@ -140,19 +139,15 @@ def _slowest_above(rate: Callable[[int], float], wanted: float) -> int:
     return least
 
 
-def _lock(rates: Rates, loads: Loads, name: str, disk: Disk, host: Mapping[str, int]) -> int:
+def _best(rate: Callable[[int, Load], float], wanted: Mapping[Load, float]) -> int:
+    """The cost with the smallest largest error in all `wanted` rates."""
+
     def worst(value: int) -> float:
-        changed = {**host, f"lock_ns.{name}": value}
-        return max(
-            abs(math.log(simulated(load, name, disk, changed) / rates.iops(name, load)))
-            for load in (loads.alone, loads.many)
-        )
+        return max(abs(math.log(rate(value, load) / iops)) for load, iops in wanted.items())
 
-    def fitted(load: Load) -> int:
-        def rate(value: int) -> float:
-            return simulated(load, name, disk, {**host, f"lock_ns.{name}": value})
+    def end(load: Load) -> int:
+        return _slowest_above(lambda value: rate(value, load), wanted[load])
 
-        return _slowest_above(rate, rates.iops(name, load))
-
-    low, high = sorted((fitted(loads.alone), fitted(loads.many)))
-    return min((low + (high - low) * part // 8 for part in range(9)), key=worst)
+    ends = [end(load) for load in wanted]
+    low, high = min(ends), max(ends)
+    return min((low + (high - low) * part // _PARTS for part in range(_PARTS + 1)), key=worst)

@@ -14,7 +14,7 @@ from blklab.rigs.live.program import Program
 
 RUN_S = 0.3
 _RAMP_S = 0.1
-_SIMULATED_S = 0.2
+_SIMULATED_S = 0.05
 BUFFERED_BYTES = 64 << 20
 """What buffered reads go over: in the page cache, and larger than the caches of most CPUs."""
 
@@ -64,8 +64,6 @@ class Measured:
     iops: float
     submission_ns: float
     """The mean time in the call that submits an I/O; 0 for psync."""
-    busy: float
-    """The share of a CPU that a job used, from 0 to 1."""
     cpu_s: float
     """CPU time of all its processes."""
 
@@ -91,7 +89,6 @@ def read(text: str, cpu_s: float) -> Measured:
         return Measured(
             float(reads["iops"]),
             float(reads["slat_ns"]["mean"]),
-            min((float(job["usr_cpu"]) + float(job["sys_cpu"])) / 100, 1.0),
             cpu_s,
         )
     except (ValueError, KeyError, TypeError) as error:

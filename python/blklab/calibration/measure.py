@@ -30,7 +30,7 @@ class Bench:
 
     device: made.Made
     schedulers: tuple[str, ...]
-    """Of those that are asked for, what the kernel has."""
+    """Those asked for that this kernel has."""
     _borrowed: Borrowed
     _ahead: ahead.Ahead | None
     _directory: Path

@@ -53,7 +53,7 @@ def measure(
             help="The device that is made for it. [default: the first that this kernel has]",
         ),
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="How often each load runs.")] = 5,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="How often each load runs.")] = 4,
     first: Annotated[
         bool,
         typer.Option(

@@ -51,6 +51,10 @@ COMMANDS: Mapping[str, Listed] = {
     "fio": Listed("fio:fio", "Run one fio job file once and print what fio prints."),
     "explain": Listed("explain:explain", "Show what happened to each request of a run, and why."),
     "trace": Listed("trace:app", "Check, show and import traces of I/O of other programs."),
+    "record": Listed("record:record", "Record the I/O of a simulated run, for whatif and trace."),
+    "whatif": Listed(
+        "whatif:whatif", "Say which scheduler would have served a recorded load best."
+    ),
     "devices": Listed(
         "devices:devices",
         "Show this machine's disks, and what sets their scheduler.",

@@ -16,6 +16,7 @@ mod world;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use blklab_base::recorded::Io;
 use thiserror::Error;
 
 use crate::block::{Block, queue_limits};
@@ -197,6 +198,8 @@ pub struct DeviceMeasured {
     /// The scheduler's decisions in the window, and the number that did not fit; `None` if the
     /// journal was off.
     pub decisions: Option<(Vec<Note>, u64)>,
+    /// All bios, after [`Engine::record`].
+    pub recorded: Vec<Io>,
 }
 
 /// A run's measurements.
@@ -233,6 +236,11 @@ impl<S: Source> Engine<S> {
             device.block.keep(window);
             device.disk.keep_begins();
         }
+    }
+
+    /// Records all bios.
+    pub fn record(&mut self) {
+        self.world.devices.iter_mut().for_each(|(_, device)| device.block.record());
     }
 
     /// Runs until the last process has ended.
@@ -355,10 +363,11 @@ impl<S: Source> Engine<S> {
         let duration = self.world.now();
         let device = |mut device: Device| {
             let decisions = device.block.decisions();
+            let recorded = device.block.recorded();
             let disk_busy_ns = device.disk.busy().0;
             let (counters, series, trace) = device.block.finish(duration);
             let counters = DiskCounters { disk_busy_ns, ..counters };
-            DeviceMeasured { counters, series, trace, decisions }
+            DeviceMeasured { counters, series, trace, decisions, recorded }
         };
         let devices = self.world.devices.into_vec().into_iter().map(device).collect();
         Measured { duration, source: self.source.finish(), devices }

@@ -30,7 +30,7 @@ KIND = "threads"
 _KEY = f"{KIND}-ahead"
 _NICE, _SLICE_NS = -20, 500_000
 _SCHED_SETATTR = 314
-"""Of x86_64."""
+"""The number on x86_64."""
 WALL = ("sh", "-c", f'echo {_NICE} >/proc/self/autogroup 2>/dev/null; exec "$@"', "sh")
 """The words in front of a program's: a session is a group of its own, whose priority counts."""
 _THREADS = re.compile(r"ksoftirqd/\d+|kworker/u\d+:.*|kworker/\d+:\d+H.*")
