@@ -757,5 +757,8 @@ _MAKERS: dict[str, Callable[..., str]] = {
         verify_shares,
         not_validated,
         repository_file,
+        trace_formats,
+        trace_findings,
+        recording_columns,
     )
 }

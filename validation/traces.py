@@ -26,7 +26,7 @@ from blklab.errors import BlklabError
 _VARIABLE = "BLKLAB_TRACES"
 _BYTES_MAX = 12.0
 _IOS_MIN = 10_000
-"""Of smaller traces the names of columns are most of a recording."""
+"""In recordings of smaller traces the names of columns take the most bytes."""
 _FIRST = "cloudPhysicsIO.vscsi"
 _HELD = {
     "cloudPhysicsIO.csv": ("sector", "sectors", "op", "second"),

@@ -185,7 +185,7 @@ pub struct Blktrace {
 }
 
 impl Blktrace {
-    /// Of one input, or of the files of all CPUs.
+    /// Reads one input, or the files of all CPUs.
     pub fn new(inputs: Vec<Input>) -> Blktrace {
         let stream = |input| Stream { input, time: 0, is_over: false, data: Vec::new() };
         Blktrace {
