@@ -15,7 +15,8 @@ from blklab.calibration import load as loads
 from blklab.calibration.disturbance import Moment
 from blklab.calibration.load import Load, Measured, median
 from blklab.errors import RunError
-from blklab.host.devices import queue
+from blklab.host.devices import modules, queue
+from blklab.host.roots import HERE
 from blklab.rigs.live import ahead, leftovers, made
 from blklab.rigs.live.borrowed import Borrowed, borrowing
 from blklab.rigs.live.program import Program, check_there
@@ -116,11 +117,12 @@ def bench(
             device = stack.enter_context(made.made(chosen, journal, signals, told))
             there = queue.named(device.name)
             borrowed = stack.enter_context(borrowing([there], journal, signals, told))
-            available = there.schedulers().available
+            # The kernel loads one that is a module when it is set.
+            available = {*there.schedulers().available, *modules.loadable(HERE)}
             known = tuple(name for name in schedulers if name in available)
             for name in schedulers:
                 if name not in known:
-                    note(f"{name}: not measured: this kernel has it not, or has not loaded it")
+                    note(f"{name}: not measured: this kernel does not have it")
             threads = stack.enter_context(ahead.ahead(journal, signals, told)) if first else None
             directory = stack.enter_context(scratch.directory("host"))
             yield Bench(device, known, borrowed, threads, directory)
