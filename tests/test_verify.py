@@ -12,7 +12,7 @@ import pytest
 
 import blklab
 from blklab.agreement import matrix
-from blklab.agreement.measure import Cell, Figures, figures, figures_at_disk
+from blklab.agreement.measure import Cell, Figures, deviation, figures, figures_at_disk
 from blklab.agreement.verdict import judge, meets
 from blklab.domain import core
 from blklab.errors import InputError, RunError
@@ -55,6 +55,25 @@ def test_nine_cells_in_ten_have_to_meet_the_bar_and_none_may_be_far_off() -> Non
     assert not judge([CELL] * 8 + [off] * 2).good
     assert not judge([CELL] * 99 + [far]).good
     assert judge([CELL] * 9 + [off]).missed == (off,)
+
+
+def test_a_latency_below_a_microsecond_counts_as_one() -> None:
+    """A write into memory takes no time in one rig and some nanoseconds in the other."""
+    assert deviation("p50_ns", 0, 40) == 0.04
+    assert deviation("p50_ns", 40, 0) == 0.04
+    assert deviation("p50_ns", 900, 1000) == deviation("p50_ns", 1_800_000, 2_000_000) == 0.1
+    assert deviation("bytes_per_s", 90, 100) == 0.1
+    assert deviation("bytes_per_s", 1, 0) == 1
+
+
+def test_the_narrower_bar_is_counted_and_does_not_decide() -> None:
+    near = replace(CELL, sim=replace(SAME, bytes_per_s=1.015e8))
+    verdict = judge([CELL] + [near] * 3)
+    assert (verdict.good, verdict.met, verdict.narrowly, verdict.equal) == (True, 4, 1, 1)
+    assert verdict.text("Linux").endswith(
+        "1 cells are within 1% of throughput, 3% of p50 and 5% of p99; in 1 all figures are the "
+        "same."
+    )
 
 
 def test_figures_at_the_disk_are_of_the_commands_that_both_rigs_saw() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -12,9 +13,9 @@ from typing import Any
 import pytest
 
 from blklab.agreement import matrix
-from blklab.agreement.measure import figures
+from blklab.agreement.measure import deviation, figures
 from blklab.agreement.run import Planned, plan
-from blklab.agreement.verdict import BAR, SHARE, WORST
+from blklab.agreement.verdict import BAR, NARROW, SHARE, WORST
 from blklab.rigs.sim import SimRig
 
 _SAMPLE = 250
@@ -42,12 +43,17 @@ def test_it_has_every_cell_of_the_matrix(kept: dict[str, Any]) -> None:
 
 def test_its_verdict_follows_from_its_figures(kept: dict[str, Any]) -> None:
     def off(cell: dict[str, Any], what: str) -> float:
-        ours, real = cell["sim"][what], cell["kernel"][what]
-        return abs(ours - real) / real if real else float(ours != real)
+        return deviation(what, cell["sim"][what], cell["kernel"][what])
 
-    meeting = [
-        cell for cell in kept["cells"] if all(off(cell, what) <= most for what, most in BAR.items())
-    ]
+    def within(bar: Mapping[str, float]) -> list[dict[str, Any]]:
+        cells: list[dict[str, Any]] = kept["cells"]
+        return [
+            cell for cell in cells if all(off(cell, what) <= most for what, most in bar.items())
+        ]
+
+    meeting = within(BAR)
+    assert kept["narrow"]["met"] == len(within(NARROW))
+    assert kept["narrow"]["equal"] == sum(cell["sim"] == cell["kernel"] for cell in kept["cells"])
     worst = max(off(cell, what) for cell in kept["cells"] for what in BAR)
     assert kept["met"] == len(meeting)
     assert kept["worst"] == pytest.approx(worst, abs=1e-6)

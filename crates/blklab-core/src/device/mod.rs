@@ -25,6 +25,46 @@ use waiters::{RequestWaiters, WaitQueue};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub u16);
 
+/// The actors to notify after commands have ended, in order: of each request first its owners, then
+/// the sleepers that may have its tag (`bio_endio` comes before `blk_mq_put_tag`).
+#[derive(Debug, Default)]
+pub struct Ended {
+    owners: Vec<u64>,
+    /// Sleepers that wait for a tag.
+    woken: Vec<Actor>,
+    /// For each of them, the number of owners before it.
+    woken_after: Vec<usize>,
+}
+
+/// An actor to notify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The owner of a bio ([`Bio::owner`]): the bio has completed.
+    Owner(u64),
+    /// The actor sleeps until it gets a tag: some may be free.
+    Sleeper(Actor),
+}
+
+impl Ended {
+    /// No actor is to be notified.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.owners.is_empty() && self.woken.is_empty()
+    }
+
+    /// Everything in order; the list is empty afterwards.
+    pub fn drain(&mut self, mut each: impl FnMut(Notice)) {
+        let mut sleepers = self.woken.drain(..).zip(self.woken_after.drain(..)).peekable();
+        for (number, owner) in self.owners.drain(..).enumerate() {
+            while let Some((actor, _)) = sleepers.next_if(|(_, after)| *after <= number) {
+                each(Notice::Sleeper(actor));
+            }
+            each(Notice::Owner(owner));
+        }
+        sleepers.for_each(|(actor, _)| each(Notice::Sleeper(actor)));
+    }
+}
+
 /// A disk with its block layer.
 pub struct Device {
     /// The queue: plug, scheduler, tags.
@@ -104,10 +144,9 @@ impl Device {
     }
 
     /// Performs what is due at `now`; returns the time at which everything else goes on, which is
-    /// `interrupt` later if commands have ended. The owners of completed bios are appended to
-    /// `owners`. Not inlined: most events are not the device's.
+    /// `interrupt` later if commands have ended. Not inlined: most events are not the device's.
     #[inline(never)]
-    fn happen(&mut self, now: Nanos, interrupt: Nanos, owners: &mut Vec<u64>, cpus: &mut Cpus) -> Nanos {
+    fn happen(&mut self, now: Nanos, interrupt: Nanos, ended: &mut Ended, cpus: &mut Cpus) -> Nanos {
         let mut then = now;
         if self.disk.next_event() <= now {
             self.disk.advance(now, &mut self.completions);
@@ -118,16 +157,18 @@ impl Device {
                     then += interrupt;
                     self.disk.advance(then, &mut self.completions);
                 }
-                for completion in self.completions.drain(..) {
+                let mut completions = std::mem::take(&mut self.completions);
+                for completion in completions.drain(..) {
                     let at = completion.at.max(now);
-                    self.block.complete(Completion { at, ..completion }, owners);
+                    self.complete(Completion { at, ..completion }, ended);
                 }
+                self.completions = completions;
                 self.block.run(then, &mut self.disk);
             }
         }
         if self.driver.due() <= now {
             while let Some(completion) = self.driver.finish(now, cpus) {
-                self.block.complete(Completion { at: now, ..completion }, owners);
+                self.complete(Completion { at: now, ..completion }, ended);
             }
             self.block.run(now, &mut self.disk);
         }
@@ -136,6 +177,16 @@ impl Device {
             self.block.run(then, &mut self.disk);
         }
         then
+    }
+
+    /// A command has ended: its owners, and the processes that get its request, go on.
+    #[inline]
+    fn complete(&mut self, completion: Completion, ended: &mut Ended) {
+        self.block.complete(completion, &mut ended.owners);
+        if !self.waiters.is_empty() && !self.block.is_single_queue() {
+            self.waiters.wake(&mut self.block, &mut ended.woken);
+            ended.woken_after.resize(ended.woken.len(), ended.owners.len());
+        }
     }
 
     /// Submits the rest of `stream`; false if `actor` sleeps; it tries again when woken.
@@ -229,14 +280,14 @@ impl Devices {
     }
 
     /// Performs what is due at `now`; call [`Devices::next_event_to_happen`] first. Returns the
-    /// time at which processes go on; see [`crate::host::Host::interrupt`]. The owners of completed
-    /// bios are appended to `owners`; threads of drivers run on `cpus`.
+    /// time at which processes go on; see [`crate::host::Host::interrupt`]. Threads of drivers run
+    /// on `cpus`.
     #[inline]
-    pub fn happen(&mut self, now: Nanos, interrupt: Nanos, owners: &mut Vec<u64>, cpus: &mut Cpus) -> Nanos {
+    pub fn happen(&mut self, now: Nanos, interrupt: Nanos, ended: &mut Ended, cpus: &mut Cpus) -> Nanos {
         let mut then = now;
         self.0.each(|_, device| {
             if device.due <= now {
-                then = then.max(device.happen(now, interrupt, owners, cpus));
+                then = then.max(device.happen(now, interrupt, ended, cpus));
             }
         });
         then
@@ -293,5 +344,33 @@ impl std::ops::IndexMut<DeviceId> for Devices {
     #[inline]
     fn index_mut(&mut self, id: DeviceId) -> &mut Device {
         &mut self.0[usize::from(id.0)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::ProcessId;
+
+    #[test]
+    fn sleepers_are_notified_after_the_owners_of_the_request_whose_tag_is_free() {
+        let mut ended = Ended::default();
+        let mut end = |owner: u64, sleeper: Option<u32>| {
+            ended.owners.push(owner);
+            ended.woken.extend(sleeper.map(|process| Actor::Process(ProcessId(process))));
+            ended.woken_after.resize(ended.woken.len(), ended.owners.len());
+        };
+        end(10, Some(1));
+        end(11, None);
+        end(12, Some(2));
+        let mut order = Vec::new();
+        ended.drain(|notice| {
+            order.push(match notice {
+                Notice::Owner(owner) => owner,
+                Notice::Sleeper(actor) => actor.process().0.into(),
+            });
+        });
+        assert_eq!(order, [10, 1, 11, 12, 2]);
+        assert!(ended.is_empty());
     }
 }

@@ -20,7 +20,7 @@ use blklab_base::recorded::Io;
 use thiserror::Error;
 
 use crate::block::{Block, queue_limits};
-use crate::device::{Backing, Device, Devices, Layout, PlacedFile, Volume};
+use crate::device::{Backing, Device, Devices, Ended, Layout, Notice, PlacedFile, Volume};
 use crate::disk::{AnyDisk, Disk};
 use crate::host::{Driver, Host};
 use crate::pagecache::{BackingConfig, BackingId, MemoryConfig, PAGE_BYTES, PageCache};
@@ -253,7 +253,7 @@ impl<S: Source> Engine<S> {
     }
 
     pub(crate) fn run_processes(&mut self, watch: &Watch) -> Result<(), RunError> {
-        let mut owners = Vec::new();
+        let mut ended = Ended::default();
         self.source.begin(&mut self.world);
         loop {
             while let Some(actor) = self.next_actor() {
@@ -266,7 +266,7 @@ impl<S: Source> Engine<S> {
                     }
                     Actor::Process(process) => {
                         let before = self.world.cpus.worked();
-                        self.run_process(process, &mut owners, watch)?;
+                        self.run_process(process, &mut ended, watch)?;
                         let span = self.world.cpus.worked() - before;
                         self.world.wakeups.had_cpu(process, span);
                     }
@@ -275,11 +275,11 @@ impl<S: Source> Engine<S> {
             if self.source.has_ended() {
                 return Ok(());
             }
-            if !self.world.happen(HORIZON, &mut owners) {
+            if !self.world.happen(HORIZON, &mut ended) {
                 let stuck = self.world.next_event() == Nanos::NEVER;
                 return Err(if stuck { RunError::Stuck(self.world.now()) } else { RunError::Endless });
             }
-            self.tell(&mut owners);
+            self.tell(&mut ended);
             self.look(watch)?;
         }
     }
@@ -296,19 +296,14 @@ impl<S: Source> Engine<S> {
     /// Runs a process until it sleeps or has ended. While it works and no other actor is due, the
     /// disks advance as well.
     #[inline]
-    fn run_process(
-        &mut self,
-        process: ProcessId,
-        owners: &mut Vec<u64>,
-        watch: &Watch,
-    ) -> Result<(), RunError> {
+    fn run_process(&mut self, process: ProcessId, ended: &mut Ended, watch: &Watch) -> Result<(), RunError> {
         let alone = self.world.host.has_one_cpu();
         while let Ran::Until(at) = self.source.run(process, &mut self.world) {
             // A pause is no work: whatever is ready runs.
             let keeps_cpu = alone && self.world.cpus.works_until(0, at);
             let until = at.min(HORIZON);
-            while (keeps_cpu || self.world.no_actor_runs_before(at)) && self.world.happen(until, owners) {
-                self.tell(owners);
+            while (keeps_cpu || self.world.no_actor_runs_before(at)) && self.world.happen(until, ended) {
+                self.tell(ended);
             }
             let interrupted = !keeps_cpu && at > self.world.now() && !self.world.no_actor_runs_before(at);
             if interrupted || at > HORIZON {
@@ -336,27 +331,28 @@ impl<S: Source> Engine<S> {
         Ok(())
     }
 
-    /// Reports completed bios to their owners.
+    /// Reports completed bios to their owners, and free tags to actors that sleep until they get one.
     #[inline]
-    fn tell(&mut self, owners: &mut Vec<u64>) {
-        if !owners.is_empty() {
-            self.tell_owners(owners);
+    fn tell(&mut self, ended: &mut Ended) {
+        if !ended.is_empty() {
+            self.tell_all(ended);
         }
         // The owner of a request is woken before the request is free. So it may take the request
         // again before an actor that waits for it runs.
         self.world.pass_on_request();
     }
 
-    /// A function of its own: after most events there are no owners to tell.
+    /// A function of its own: after most events there is nothing to tell.
     #[inline(never)]
-    fn tell_owners(&mut self, owners: &mut Vec<u64>) {
-        for owner in owners.drain(..) {
-            match Owner::unpack(owner) {
+    fn tell_all(&mut self, ended: &mut Ended) {
+        ended.drain(|notice| match notice {
+            Notice::Sleeper(actor) => self.world.wake(actor, self.world.now()),
+            Notice::Owner(owner) => match Owner::unpack(owner) {
                 Owner::Process(process, io) => self.source.bio_ended(process, io, &mut self.world),
                 Owner::Pages(index) => self.world.page_bio_ended(index),
                 Owner::Flush(process) => self.source.flush_ended(process, &mut self.world),
-            }
-        }
+            },
+        });
     }
 
     fn finish(self) -> Measured<S::Measured> {

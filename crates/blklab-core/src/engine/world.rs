@@ -6,7 +6,7 @@ use super::flusher::FlusherTimer;
 use super::page_io::{PageIos, Wait};
 use super::wakeups::Wakeups;
 use crate::containers::few::Few;
-use crate::device::{Devices, Layout};
+use crate::device::{Devices, Ended, Layout};
 use crate::host::{Cpus, Host};
 use crate::pagecache::{BackingId, PageCache};
 use crate::request::{Actor, ProcessId};
@@ -127,17 +127,16 @@ impl World {
     }
 
     /// Advances to the next event and performs everything that is due then; false if there is no
-    /// event until `until`. The owners of completed bios are appended to `owners`; call
-    /// [`World::pass_on_request`] after they were notified.
+    /// event until `until`. Call [`World::pass_on_request`] after those in `ended` were notified.
     #[inline(always)]
-    pub fn happen(&mut self, until: Nanos, owners: &mut Vec<u64>) -> bool {
+    pub fn happen(&mut self, until: Nanos, ended: &mut Ended) -> bool {
         let at = self.next_event_but_the_devices().min(self.devices.next_event_to_happen());
         if at > until {
             return false;
         }
         self.clock.run_to(at);
         self.clock.interrupt();
-        let then = self.devices.happen(self.clock.now(), self.host.interrupt, owners, &mut self.cpus);
+        let then = self.devices.happen(self.clock.now(), self.host.interrupt, ended, &mut self.cpus);
         self.clock.run_to(then);
         self.wake_flushers();
         self.wakeups.expire(then);
