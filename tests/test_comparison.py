@@ -449,7 +449,8 @@ class Recording:
     def __init__(self) -> None:
         self.seen: list[Experiment] = []
 
-    def run(self, tasks: Any, ended: Any) -> None:
+    def run(self, tasks: Any, ended: Any, failed: Any = None) -> None:
+        assert failed is None, "a comparison ends with the first failure"
         now = datetime.now(UTC)
         for number, task in reversed(list(enumerate(tasks))):
             self.seen.append(task.experiment)

@@ -24,7 +24,7 @@ from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec, W
 from blklab.domain.result import Result
 from blklab.domain.task import Task
 from blklab.errors import InputError
-from blklab.execute import Ended, Local, carried_out, carry_out
+from blklab.execute import Ended, Failed, Local, carried_out, carry_out
 from blklab.rigs import rig as rig_of
 from blklab.rigs.kernel import cache
 from tests import real_kernel
@@ -186,7 +186,13 @@ def worker(number: int, content: bytes) -> Ended:
 class Elsewhere:
     """Runs each task in a fresh process."""
 
-    def run(self, tasks: Sequence[Task], ended: Callable[[Ended], None]) -> None:
+    def run(
+        self,
+        tasks: Sequence[Task],
+        ended: Callable[[Ended], None],
+        failed: Callable[[Failed], None] | None = None,
+    ) -> None:
+        assert failed is None, "a comparison ends with the first failure"
         contents = [json.loads(task.to_bytes()) for task in tasks]
         assert all(isinstance(content, dict) for content in contents)
         spawn = get_context("spawn")

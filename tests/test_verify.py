@@ -102,19 +102,12 @@ def test_the_simulator_agrees_with_the_kernel_request_by_request(tmp_path: Path)
     places, loads = matrix.quick()
     runs = sum(len(load.schedulers) for load in loads)
     assert len(cells) == len(places) * runs
-    # The process that it serves or idles for, command by command; on hard disks some turns differ.
-    of_bfq = [cell for cell in cells if cell["scheduler"].startswith("bfq")]
-    assert len(of_bfq) == len(places)
-    assert all(cell["order"] > (0.9 if "HDD" in cell["place"] else 0.999) for cell in of_bfq)
-    on_hdd = [cell for cell in cells if cell["load"] == "read-rand-qd1" and "HDD" in cell["place"]]
-    for cell in on_hdd:
-        # One request at a time leaves a scheduler nothing to do, and no room for error.
-        # The disk's server completes each a nanosecond late: rates differ in the seventh digit.
-        ours, real = cell["sim"], cell["kernel"]
-        assert ours["bytes_per_s"] == pytest.approx(real["bytes_per_s"], rel=1e-6)
-        for what in ("ios", "p50_ns", "p99_ns"):
-            assert ours[what] == real[what]
-        assert cell["order"] == 1.0
+    # With bfq: the process that it serves or idles for, command by command.
+    for load in ("read-rand-qd1", "write-seq", "readers-seq"):
+        for cell in (cell for cell in cells if cell["load"] == load):
+            assert cell["sim"] == cell["kernel"], cell
+            # None: of more commands the simulator keeps one in two.
+            assert cell["order"] in (1.0, None)
 
 
 def test_it_agrees_with_many_requests_under_way_too() -> None:

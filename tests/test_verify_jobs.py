@@ -8,8 +8,12 @@ import json
 import math
 import os
 import re
+import signal
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +23,7 @@ from blklab.agreement.measure import Cell, Figures
 from blklab.agreement.shares import BOUNDS, shares
 from blklab.agreement.verdict import meets
 from blklab.domain import core, specs
-from blklab.errors import InputError
+from blklab.errors import InputError, StoppedError
 from tests import real_kernel
 from tests.test_cli import failing, run
 
@@ -47,6 +51,12 @@ def allowed(cells: int, share: float) -> int:
         if beyond > ONCE_IN:
             return count
     return 0
+
+
+TRIMS = (
+    "[global]\ndirect=1\nsize=64m\nruntime=100ms\ntime_based\n[t]\nioengine=libaio\nrw=randtrim\n"
+)
+READS = "[global]\ndirect=1\nsize=64m\nruntime=100ms\ntime_based\n[r]\nrw=randread\n"
 
 
 def test_a_seed_and_a_number_are_a_job_and_others_are_other_jobs() -> None:
@@ -213,3 +223,109 @@ def test_a_sample_that_was_never_seen_agrees(tmp_path: Path) -> None:
         kind, seed, number = re.fullmatch(r"(hdd|flash)-(\d+)-(\d+)", name).groups()  # type: ignore[union-attr]
         again = draw.job(int(seed), int(number), rotational=kind == "hdd")
         assert (tmp_path / "missed" / f"{name}.fio").read_text() == again.text
+
+
+def written(directory: Path, **texts: str) -> list[Path]:
+    """Job files by name."""
+    paths = [directory / f"{name}.fio" for name in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text)
+    return paths
+
+
+def test_a_cell_that_cannot_be_compared_is_a_row_and_the_others_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The native driver refuses to queue trims, which the simulator does."""
+    kernel = real_kernel.image().parent.name
+    out, misses = tmp_path / "cells.json", tmp_path / "missed"
+    paths = written(tmp_path, before=READS, trims=TRIMS, after=READS)
+    options = ("--disk", "su800-128gb", "--scheduler", "none", "--scheduler", "kyber")
+    files = ("--out", str(out), "--misses", str(misses), "--kernel", kernel)
+    code, text = failing(capfd, monkeypatch, "verify", *map(str, paths), *options, *files)
+    assert code == 1
+    why = "the native driver trims only by engines that wait"
+    *notes, last = text.splitlines()
+    assert last == "blklab: 2 of 6 cells could not be compared, because a run has failed"
+    begin = "blklab: trims, none, su800-128gb: not compared: in the guest: t: "
+    assert any(line.startswith(begin + why) for line in notes), "the reason as soon as it fails"
+    found = json.loads(out.read_text())
+    assert (found["planned"], found["good"]) == (6, False)
+    rows = [(cell["load"], cell["scheduler"]) for cell in found["cells"]]
+    assert rows == [(job, name) for job in ("before", "after") for name in ("none", "kyber")]
+    lost = [(cell["load"], cell["scheduler"]) for cell in found["uncompared"]]
+    assert lost == [("trims", "none"), ("trims", "kyber")]
+    assert all(why in cell["reason"] for cell in found["uncompared"])
+    assert [path.name for path in misses.iterdir()] == ["trims.fio"]
+
+
+def test_only_failed_cells_are_no_agreement(tmp_path: Path) -> None:
+    kernel = real_kernel.image().parent.name
+    [job] = written(tmp_path, trims=TRIMS)
+    found = blklab.verify(jobs=[job], disks=["su800-128gb"], schedulers=["none"], kernel=kernel)
+    assert (found.cells, len(found.uncompared), found.verdict.good) == ((), 1, False)
+    assert found.text.startswith("Nothing could be compared with Linux ")
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "code"),
+    [(signal.SIGINT, StoppedError, 130), (signal.SIGTERM, SystemExit, 143)],
+)
+def test_an_interrupt_keeps_what_was_compared(
+    tmp_path: Path, number: int, error: type[BaseException], code: int
+) -> None:
+    kernel = real_kernel.image().parent.name
+    out = tmp_path / "cells.json"
+
+    class Interrupts(blklab.Listener):
+        """A signal after the second cell."""
+
+        ended = 0
+
+        def runs(
+            self, total: int | None, what: str
+        ) -> AbstractContextManager[Callable[[object], None]]:
+            def tell(_: object) -> None:
+                self.ended += 1
+                if self.ended == 2:
+                    os.kill(os.getpid(), number)
+
+            return nullcontext(tell)
+
+    paths = written(tmp_path, **{f"job{number}": READS for number in range(20)})
+    with pytest.raises(error) as stopped:
+        blklab.verify(
+            jobs=paths,
+            disks=["su800-128gb"],
+            schedulers=["none"],
+            kernel=kernel,
+            out=out,
+            max_parallel=1,
+            listener=Interrupts(),
+        )
+    left: Any = stopped.value
+    assert (left.code if isinstance(left, SystemExit) else left.exit_code) == code
+    found = json.loads(out.read_text())
+    assert found["planned"] == 20
+    assert 2 <= len(found["cells"]) < 20
+    assert found["met"] == len(found["cells"])
+    if number == signal.SIGINT:
+        count = f"{len(found['cells'])} of 20 cells"
+        assert str(left) == f"interrupted; {out} has the figures of {count}"
+
+
+def test_an_interrupt_before_the_first_cell_writes_nothing(tmp_path: Path) -> None:
+    kernel = real_kernel.image().parent.name
+    out = tmp_path / "cells.json"
+    [job] = written(tmp_path, reads=READS)
+
+    class Interrupts(blklab.Listener):
+        def runs(
+            self, total: int | None, what: str
+        ) -> AbstractContextManager[Callable[[object], None]]:
+            os.kill(os.getpid(), signal.SIGINT)
+            return nullcontext(lambda _: None)
+
+    with pytest.raises(KeyboardInterrupt):
+        blklab.verify(jobs=[job], kernel=kernel, out=out, listener=Interrupts())
+    assert not out.exists()

@@ -52,15 +52,29 @@ class Ended:
     ended_at: datetime
 
 
+@dataclass(frozen=True)
+class Failed:
+    """A task without a result."""
+
+    number: int
+    """The task's number."""
+    error: BlklabError
+
+
 class Executor(Protocol):
     """Runs tasks somewhere."""
 
-    def run(self, tasks: Sequence[Task], ended: Callable[[Ended], None]) -> None:
+    def run(
+        self,
+        tasks: Sequence[Task],
+        ended: Callable[[Ended], None],
+        failed: Callable[[Failed], None] | None = None,
+    ) -> None:
         """Run all; they begin in the order of `tasks`. `ended` is called after each, in this
-        thread, as they end.
+        thread, as they end; `failed` after each that fails.
 
-        BlklabError of the first task that fails, KeyboardInterrupt after Ctrl-C: running tasks are
-        cancelled, and nothing runs when this raises.
+        Without `failed` the first task that fails ends the call: BlklabError. KeyboardInterrupt
+        after Ctrl-C. Then running tasks are cancelled, and nothing runs when this raises.
         """
 
 
@@ -73,20 +87,36 @@ class Local:
     """A prepared rig, such as the live rig with its borrowed disks and test files; it runs the
     tasks with its own spec. Other tasks get a rig made from their spec."""
 
-    def run(self, tasks: Sequence[Task], ended: Callable[[Ended], None]) -> None:
+    def run(
+        self,
+        tasks: Sequence[Task],
+        ended: Callable[[Ended], None],
+        failed: Callable[[Failed], None] | None = None,
+    ) -> None:
         """See `Executor`."""
         rigs = _Rigs(self.rig)
         every = [rigs.of(task.rig) for task in tasks]
         threads = min([self.threads, *(rig.at_once for rig in every)])
 
-        def one(number: int) -> Ended:
-            return carried_out(tasks[number], every[number], number)
+        def one(number: int) -> Ended | Failed:
+            try:
+                return carried_out(tasks[number], every[number], number)
+            except BlklabError as error:
+                if failed is None:
+                    raise
+                return Failed(number, error)
+
+        def done(event: Ended | Failed) -> None:
+            if isinstance(event, Ended):
+                ended(event)
+            elif failed is not None:
+                failed(event)
 
         def cancel() -> None:
             for rig in rigs.made.values():
                 rig.cancel()
 
-        pool.run_all(one, range(len(tasks)), threads, ended, cancel)
+        pool.run_all(one, range(len(tasks)), threads, done, cancel)
 
 
 @dataclass

@@ -4,6 +4,7 @@ mod common;
 
 use blklab_core::host::Host;
 use blklab_core::result::RunResult;
+use blklab_core::units::Nanos;
 use common::Experiment;
 
 fn run(job: &str, disk: &str, scheduler: &str) -> RunResult {
@@ -213,5 +214,19 @@ fn a_reader_through_memory_is_not_locked_out_by_writeback() {
             assert!(from.bytes > 40 << 20, "{scheduler}: {} bytes", from.bytes);
             assert!(from.clat.max_ns < 2_000_000_000, "{scheduler}: {} ns", from.clat.max_ns);
         }
+    }
+}
+
+#[test]
+fn a_process_goes_on_one_interrupt_after_its_command_has_ended() {
+    let job = "[a]\nrw=randread\ndirect=1\nfilename=/dev/disk\nnumjobs=3\nruntime=20\ntime_based\n";
+    let host = Host { interrupt: Nanos(1_000), ..Host::FREE };
+    for scheduler in ["none", "mq-deadline"] {
+        let run = Experiment { host, ..Experiment::new(job, "constant", scheduler) }.run();
+        // Of three that end at one time none waits for the interrupt of another.
+        for job in &run.jobs {
+            assert_eq!((job.read.clat.min_ns, job.read.clat.max_ns), (5_001_000, 5_001_000), "{scheduler}");
+        }
+        assert_eq!(run.disk.service_ns / run.disk.read_ios, 5_000_000, "the disk's own time");
     }
 }

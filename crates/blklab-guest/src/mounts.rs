@@ -105,12 +105,20 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     plain
 }
 
+/// The kernel's command line.
+///
+/// # Errors
+/// One line: it cannot be read.
+pub fn command_line() -> Result<String, String> {
+    fs::read_to_string("/proc/cmdline").map_err(|error| format!("/proc/cmdline: {error}"))
+}
+
 /// The run directory, from the kernel's command line.
 ///
 /// # Errors
 /// One line: there is none.
 pub fn run_directory() -> Result<PathBuf, String> {
-    let line = fs::read_to_string("/proc/cmdline").map_err(|error| format!("/proc/cmdline: {error}"))?;
+    let line = command_line()?;
     let found = line.split_whitespace().find_map(|word| word.strip_prefix("blklab.run="));
     found.map(PathBuf::from).ok_or_else(|| "the kernel's command line has no blklab.run=DIRECTORY".to_owned())
 }

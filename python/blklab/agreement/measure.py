@@ -62,6 +62,24 @@ class Cell:
         return float(abs(ours - real) / real) if real else float(ours != real)
 
 
+@dataclass(frozen=True)
+class Uncompared:
+    """A run without figures: it has failed on one of the rigs."""
+
+    place: str
+    disk: str
+    scheduler: str
+    load: str
+    driver: str
+    reason: str
+    """The error, one line."""
+
+    @property
+    def text(self) -> str:
+        """For a person."""
+        return f"{self.load}, {self.scheduler}, {self.place}: not compared: {self.reason}"
+
+
 def figures(result: Result) -> Figures:
     """Throughput over the whole run; latency of all I/Os together."""
     sides = [side for job in result.jobs for side in (job.read, job.write, job.trim)]

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from blklab.agreement.chance import disturbed
 from blklab.agreement.matrix import DiskCase, Load
-from blklab.agreement.measure import Cell, figures, figures_at_disk, order
+from blklab.agreement.measure import Cell, Uncompared, figures, figures_at_disk, order
 from blklab.base.catalogue import Entry
 from blklab.domain import specs
 from blklab.domain.experiment import Disk, Experiment, RigSpec
 from blklab.domain.result import Result
 from blklab.domain.task import Task
-from blklab.execute import Ended, Executor
+from blklab.errors import BlklabError, RunError
+from blklab.execute import Ended, Executor, Failed
 from blklab.rigs.kernel import cache
 
 MEMORY = "memory_kb=1048576"
@@ -62,14 +63,15 @@ def run(
     kernel: str | None,
     executor: Executor,
     seed: int,
-    done: Callable[[Cell], None],
+    done: Callable[[int, Cell | Uncompared], None],
     *,
     chance: bool = False,
-) -> list[Cell]:
-    """Every cell, in the order of `cells`; `done` is called after each, in this thread. With
+) -> None:
+    """Every cell: `done` is called after each, in this thread, with its number in `cells`. With
     `chance` also on a disturbed disk.
 
-    BlklabError if a run fails; KeyboardInterrupt ends all guests first.
+    A cell of which a run fails is `Uncompared`, and the others go on. KeyboardInterrupt ends all
+    guests first.
     """
 
     ours_host = host(cache.chosen(kernel))
@@ -90,20 +92,47 @@ def run(
 
     tasks = [task for planned in cells for task in runs(planned)]
     of_cell = len(tasks) // max(len(cells), 1)
-    results: dict[int, Result] = {}
-    found: dict[int, Cell] = {}
+    results: dict[int, dict[int, Result]] = {}
+    lost: set[int] = set()
 
     def ended(event: Ended) -> None:
         assert isinstance(event.found, Result), "whole results were asked for"
-        results[event.number] = event.found
-        number = event.number // of_cell
-        places = range(number * of_cell, (number + 1) * of_cell)
-        if all(place in results for place in places):
-            found[number] = _cell(cells[number], *(results.pop(place) for place in places))
-            done(found[number])
+        number, run_of_it = divmod(event.number, of_cell)
+        if number in lost:
+            return
+        runs_of_it = results.setdefault(number, {})
+        runs_of_it[run_of_it] = event.found
+        if len(runs_of_it) < of_cell:
+            return
+        del results[number]
+        try:
+            cell = _cell(cells[number], *(found for _, found in sorted(runs_of_it.items())))
+        except RunError as error:
+            lose(number, error)
+        else:
+            done(number, cell)
 
-    executor.run(tasks, ended)
-    return [found[number] for number in range(len(cells))]
+    def lose(number: int, error: BlklabError) -> None:
+        results.pop(number, None)
+        if number not in lost:
+            lost.add(number)
+            done(number, _uncompared(cells[number], error))
+
+    def failed(event: Failed) -> None:
+        lose(event.number // of_cell, event.error)
+
+    executor.run(tasks, ended, failed)
+
+
+def _uncompared(planned: Planned, error: BlklabError) -> Uncompared:
+    return Uncompared(
+        place=planned.place,
+        disk=planned.disk.label,
+        scheduler=planned.scheduler,
+        load=planned.job.name,
+        driver=planned.driver,
+        reason=" ".join(str(error).split()),
+    )
 
 
 def _cell(planned: Planned, ours: Result, real: Result, other: Result | None = None) -> Cell:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from blklab.agreement.measure import Cell
+from blklab.agreement.measure import Cell, Uncompared
 from blklab.domain import core
 
 BAR = {"bytes_per_s": 0.02, "p50_ns": 0.05, "p99_ns": 0.10}
@@ -27,20 +27,26 @@ class Verdict:
     missed: tuple[Cell, ...]
     worst: float
     """The largest deviation of any figure of any cell."""
+    uncompared: int = 0
+    """Cells without figures, of which a run has failed; `cells` does not count them."""
 
     @property
     def good(self) -> bool:
-        """The simulator agrees with the kernel."""
-        return self.met >= SHARE * self.cells and self.worst <= WORST
+        """The simulator agrees with the kernel in what was asked for."""
+        return self.met >= SHARE * self.cells and self.worst <= WORST and not self.uncompared
 
     def text(self, kernel: str) -> str:
         """In one sentence; `kernel` is the kernel's name in it."""
-        word = "agrees" if self.good else "does not agree"
+        if not self.cells:
+            return f"Nothing could be compared with {kernel}."
+        agrees = self.met >= SHARE * self.cells and self.worst <= WORST
+        word = "agrees" if agrees else "does not agree"
+        left = f"; {self.uncompared} more could not be compared" if self.uncompared else ""
         return (
             f"The simulator {word} with {kernel}: {self.met} of {self.cells} cells are within "
             f"{BAR['bytes_per_s']:.0%} of throughput, {BAR['p50_ns']:.0%} of p50 and "
             f"{BAR['p99_ns']:.0%} of p99 (the bar: {SHARE:.0%} of them); the worst figure is "
-            f"{percent(self.worst)} off (the bar: {WORST:.0%})."
+            f"{percent(self.worst)} off (the bar: {WORST:.0%}){left}."
         )
 
 
@@ -54,15 +60,20 @@ def meets(cell: Cell) -> bool:
     return all(cell.off(what) <= most for what, most in BAR.items())
 
 
-def judge(cells: Sequence[Cell]) -> Verdict:
+def judge(cells: Sequence[Cell], uncompared: Sequence[Uncompared] = ()) -> Verdict:
     """All cells against the bar."""
     missed = tuple(cell for cell in cells if not meets(cell))
     worst = max((cell.off(what) for cell in cells for what in BAR), default=0.0)
-    return Verdict(len(cells), len(cells) - len(missed), missed, worst)
+    return Verdict(len(cells), len(cells) - len(missed), missed, worst, len(uncompared))
 
 
 def exported(
-    cells: Sequence[Cell], verdict: Verdict, kernel: str, host: Mapping[str, int], seed: int
+    cells: Sequence[Cell],
+    uncompared: Sequence[Uncompared],
+    verdict: Verdict,
+    kernel: str,
+    host: Mapping[str, int],
+    seed: int,
 ) -> dict[str, Any]:
     """Everything in the table, and the bar: `kernel` is the kernel's name, `host` the simulator's
     host."""
@@ -81,6 +92,7 @@ def exported(
         "met": verdict.met,
         "worst": round(verdict.worst, 6),
         "cells": rows,
+        "uncompared": [asdict(cell) for cell in uncompared],
     }
 
 

@@ -11,15 +11,16 @@ from typing import Any
 
 from blklab.agreement import jobs as own_jobs
 from blklab.agreement import matrix, run, shares, verdict
-from blklab.agreement.measure import Cell
+from blklab.agreement.measure import Cell, Uncompared
 from blklab.agreement.shares import Shares
 from blklab.agreement.verdict import Verdict, judge
 from blklab.api.listener import SILENT, Listener
 from blklab.base.catalogue import Entry
 from blklab.base.files import check_files, write_whole
 from blklab.base.limits import JOBS_DEFAULT, VERIFY_JOBS_MAX
+from blklab.base.signals import Signals
 from blklab.domain import specs
-from blklab.errors import InputError
+from blklab.errors import InputError, StoppedError
 from blklab.execute import Local
 from blklab.rigs.kernel import cache
 
@@ -38,6 +39,10 @@ class Agreement:
     seed: int
     jobs: Mapping[str, str] = field(default_factory=dict)
     """The text of each job file by name; empty for the matrix."""
+    uncompared: tuple[Uncompared, ...] = ()
+    """The cells without figures, because a run has failed."""
+    planned: int = 0
+    """All cells; more than there are in `cells` and `uncompared` after an interrupt."""
 
     @property
     def shares(self) -> tuple[Shares, ...]:
@@ -51,7 +56,10 @@ class Agreement:
 
     def exported(self) -> dict[str, Any]:
         """Plain data: every cell with its deviation, the bar, and whether the cell meets it."""
-        data = verdict.exported(self.cells, self.verdict, self.kernel, self.host, self.seed)
+        data = verdict.exported(
+            self.cells, self.uncompared, self.verdict, self.kernel, self.host, self.seed
+        )
+        data["planned"] = self.planned
         return data | shares.exported(self.cells, self.jobs) if self.jobs else data
 
 
@@ -83,14 +91,18 @@ def verify(
         sample: only this many cells of the matrix, drawn by `seed`; 0 means all.
         kernel: a kernel of ``blklab kernel list``; None is the last one built without changes.
         seed: seed of all runs and of drawn jobs.
-        out: a file for `Agreement.exported` as JSON.
-        misses: a directory for the job files of the cells that miss the bar.
+        out: a file for `Agreement.exported` as JSON; after an interrupt it has the cells that
+            were compared until then.
+        misses: a directory for the job files of the cells that miss the bar or cannot be compared.
         chance: also run the simulator on a disk that is slower by almost nothing, to show the
             effect of chance; for `jobs` and `random`.
 
     Raises:
         blklab.errors.InputError: a name is wrong, or no kernel is built.
-        blklab.errors.RunError: a run failed.
+        blklab.errors.StoppedError: an interrupt; `out` and `misses` are written.
+        KeyboardInterrupt: an interrupt, and there is nothing to write.
+
+    A cell of which a run fails is in `Agreement.uncompared`; the others are compared all the same.
     """
     own = bool(jobs or random)
     file = None if out is None else Path(out)
@@ -104,15 +116,53 @@ def verify(
     )
     wanted = _plan(jobs, random, workloads, schedulers, disks, quick, sample, seed)
     tested = cache.chosen(kernel)
-    with listener.runs(len(wanted), "each on the simulator and in a guest") as ended:
-        cells = run.run(wanted, tested.key, Local(max_parallel), seed, ended, chance=chance)
-    texts = {cell.job.name: cell.job.text for cell in wanted} if own else {}
-    found = Agreement(tuple(cells), judge(cells), tested.text, run.host(tested), seed, texts)
-    if file is not None:
-        write_whole(file, verdict.text(found.exported()))
-    if misses is not None:
-        _keep(found, Path(misses))
-    return found
+    ended: dict[int, Cell | Uncompared] = {}
+
+    def found() -> Agreement:
+        in_order = [ended[number] for number in sorted(ended)]
+        cells = tuple(cell for cell in in_order if isinstance(cell, Cell))
+        uncompared = tuple(cell for cell in in_order if isinstance(cell, Uncompared))
+        return Agreement(
+            cells,
+            judge(cells, uncompared),
+            tested.text,
+            run.host(tested),
+            seed,
+            {cell.job.name: cell.job.text for cell in wanted} if own else {},
+            uncompared,
+            len(wanted),
+        )
+
+    def keep() -> Agreement:
+        agreement = found()
+        if file is not None:
+            write_whole(file, verdict.text(agreement.exported()))
+        if misses is not None:
+            _keep(agreement, Path(misses))
+        return agreement
+
+    # From here on a signal ends the guests and writes what was compared.
+    with Signals.guarding():
+        try:
+            with listener.runs(len(wanted), "each on the simulator and in a guest") as tell:
+
+                def done(number: int, cell: Cell | Uncompared) -> None:
+                    ended[number] = cell
+                    if isinstance(cell, Uncompared):
+                        listener.note(cell.text)
+                    tell(cell)
+
+                run.run(wanted, tested.key, Local(max_parallel), seed, done, chance=chance)
+        except (KeyboardInterrupt, SystemExit) as stop:
+            if not ended or (file is None and misses is None):
+                raise
+            keep()
+            if isinstance(stop, SystemExit):
+                raise
+            where = f"{misses} has the misses" if file is None else f"{file} has the figures"
+            count = f"{len(ended)} of {len(wanted)} cells"
+            raise StoppedError(f"interrupted; {where} of {count}") from None
+        return keep()
 
 
 def drawn_jobs(count: int, *, disks: Sequence[str] = (), seed: int = 1) -> dict[str, str]:
@@ -172,7 +222,8 @@ def _check(jobs: bool, random: int, *, matrix_chosen: bool, only_own: Mapping[st
 
 
 def _keep(found: Agreement, directory: Path) -> None:
-    """The job file of each cell that misses the bar."""
+    """The job file of each cell that misses the bar or could not be compared."""
     directory.mkdir(parents=True, exist_ok=True)
-    for name in {cell.load for cell in found.verdict.missed}:
+    missed = {cell.load for cell in found.verdict.missed}
+    for name in missed | {cell.load for cell in found.uncompared}:
         write_whole(directory / f"{name}.fio", found.jobs[name])

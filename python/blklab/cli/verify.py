@@ -13,7 +13,7 @@ from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX
 from blklab.base.units import rate_text
 from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
-from blklab.errors import InputError
+from blklab.errors import InputError, RunError
 
 _FIGURES = {"bytes_per_s": "throughput", "p50_ns": "p50", "p99_ns": "p99"}
 
@@ -35,7 +35,9 @@ def verify(
     ] = False,
     misses: Annotated[
         Path | None,
-        typer.Option(help="Write the job files that miss the bar to this directory."),
+        typer.Option(
+            help="Write the job files that miss the bar or cannot be compared to this directory."
+        ),
     ] = None,
     chance: Annotated[
         bool,
@@ -81,7 +83,10 @@ def verify(
         int, typer.Option(min=1, max=JOBS_MAX, help="Maximum parallel cells; default: one per CPU.")
     ] = JOBS_DEFAULT,
     out: Annotated[
-        Path | None, typer.Option(help="Also write the cells to this file, as JSON.")
+        Path | None,
+        typer.Option(
+            help="Also write the cells to this file, as JSON; after Ctrl-C those compared so far."
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON instead of the table.")
@@ -90,7 +95,8 @@ def verify(
     """Run the same workloads on the simulator and in a real kernel, and compare them: those of a
     fixed matrix, your own job files, or jobs drawn at random.
 
-    Ends with exit code 1 if the simulator misses its bar.
+    Ends with exit code 1 if the simulator misses its bar, or if a cell cannot be compared because a
+    run of it has failed; the other cells are compared all the same.
     """
     if show:
         _show(random, disk or (), seed)
@@ -113,10 +119,15 @@ def verify(
     )
     if as_json:
         console.print_json(found.exported())
+    elif not found.cells:
+        _print_end(found)
     elif found.jobs:
         _print_shares(found)
     else:
         _print(found)
+    if found.uncompared:
+        count = f"{len(found.uncompared)} of {found.planned} cells"
+        raise RunError(f"{count} could not be compared, because a run has failed")
     if not found.verdict.good:
         raise typer.Exit(1)
 
@@ -144,6 +155,13 @@ def _print_shares(found: blklab.Agreement) -> None:
     for cell in found.verdict.missed:
         off = (f"{word} {_percent(cell.off(what))}" for what, word in _FIGURES.items())
         terminal.print(f"{cell.load}, {cell.scheduler}, {cell.place}: off by {', '.join(off)}")
+    _print_end(found)
+
+
+def _print_end(found: blklab.Agreement) -> None:
+    terminal = console.console()
+    for cell in found.uncompared:
+        terminal.print(cell.text)
     terminal.print(found.text)
 
 
@@ -170,7 +188,7 @@ def _print(found: blklab.Agreement) -> None:
         of_disk = next(cell.disk for cell in cells if cell.place == place)
         terminal.print(f"\n{place}: {of_disk}; how far the simulator is off:")
         terminal.print(table)
-    terminal.print(found.text)
+    _print_end(found)
 
 
 def _percent(part: float) -> str:

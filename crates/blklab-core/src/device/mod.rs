@@ -13,7 +13,7 @@ mod waiters;
 use crate::block::{BioStream, Block, Manner, Submitted};
 use crate::containers::few::Few;
 use crate::disk::{AnyDisk, Completion, Disk};
-use crate::host::Lock;
+use crate::host::{Cpus, Driver, Lock};
 use crate::request::{Actor, Bio};
 use crate::units::Nanos;
 
@@ -33,6 +33,7 @@ pub struct Device {
     pub disk: AnyDisk,
     /// The scheduler's lock.
     pub lock: Lock,
+    driver: Driver,
     waiters: RequestWaiters,
     /// The time of its next event, as of the latest [`Devices::next_event_to_happen`].
     due: Nanos,
@@ -42,12 +43,13 @@ pub struct Device {
 
 impl Device {
     /// An idle device.
-    pub fn new(block: Block, disk: AnyDisk, lock: Lock) -> Device {
+    pub fn new(block: Block, disk: AnyDisk, lock: Lock, driver: Driver) -> Device {
         Device {
             waiters: RequestWaiters::new(&block),
             block,
             disk,
             lock,
+            driver,
             due: Nanos::NEVER,
             completions: Vec::new(),
         }
@@ -95,27 +97,45 @@ impl Device {
         self.block.unplug(now, &mut self.disk);
     }
 
-    /// The time of the next event of the disk, the scheduler or the worker.
+    /// The time of the next event of the disk, the driver, the scheduler or the worker.
     #[inline]
     fn next_event(&self) -> Nanos {
-        self.disk.next_event().min(self.block.next_timer())
+        self.disk.next_event().min(self.block.next_timer()).min(self.driver.due())
     }
 
-    /// Performs what is due at `now`. The owners of completed bios are appended to `owners`. Not
-    /// inlined: most events are not the device's.
+    /// Performs what is due at `now`; returns the time at which everything else goes on, which is
+    /// `interrupt` later if commands have ended. The owners of completed bios are appended to
+    /// `owners`. Not inlined: most events are not the device's.
     #[inline(never)]
-    fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>) {
+    fn happen(&mut self, now: Nanos, interrupt: Nanos, owners: &mut Vec<u64>, cpus: &mut Cpus) -> Nanos {
+        let mut then = now;
         if self.disk.next_event() <= now {
             self.disk.advance(now, &mut self.completions);
-            for completion in self.completions.drain(..) {
+            if self.driver.has_thread() {
+                self.completions.drain(..).for_each(|served| self.driver.take(now, served, cpus));
+            } else {
+                if interrupt > Nanos::ZERO && !self.completions.is_empty() {
+                    then += interrupt;
+                    self.disk.advance(then, &mut self.completions);
+                }
+                for completion in self.completions.drain(..) {
+                    let at = completion.at.max(now);
+                    self.block.complete(Completion { at, ..completion }, owners);
+                }
+                self.block.run(then, &mut self.disk);
+            }
+        }
+        if self.driver.due() <= now {
+            while let Some(completion) = self.driver.finish(now, cpus) {
                 self.block.complete(Completion { at: now, ..completion }, owners);
             }
             self.block.run(now, &mut self.disk);
         }
-        if self.block.next_timer() <= now {
-            self.block.timer(now);
-            self.block.run(now, &mut self.disk);
+        if self.block.next_timer() <= then {
+            self.block.timer(then);
+            self.block.run(then, &mut self.disk);
         }
+        then
     }
 
     /// Submits the rest of `stream`; false if `actor` sleeps; it tries again when woken.
@@ -208,15 +228,18 @@ impl Devices {
         first
     }
 
-    /// Performs what is due at `now`; call [`Devices::next_event_to_happen`] first. The owners of
-    /// completed bios are appended to `owners`.
+    /// Performs what is due at `now`; call [`Devices::next_event_to_happen`] first. Returns the
+    /// time at which processes go on; see [`crate::host::Host::interrupt`]. The owners of completed
+    /// bios are appended to `owners`; threads of drivers run on `cpus`.
     #[inline]
-    pub fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>) {
+    pub fn happen(&mut self, now: Nanos, interrupt: Nanos, owners: &mut Vec<u64>, cpus: &mut Cpus) -> Nanos {
+        let mut then = now;
         self.0.each(|_, device| {
             if device.due <= now {
-                device.happen(now, owners);
+                then = then.max(device.happen(now, interrupt, owners, cpus));
             }
         });
+        then
     }
 
     /// Submits the rest of `stream` to the devices that have a part of it; false if `actor` sleeps; it

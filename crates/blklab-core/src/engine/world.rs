@@ -137,10 +137,10 @@ impl World {
         }
         self.clock.run_to(at);
         self.clock.interrupt();
-        let now = self.clock.now();
-        self.devices.happen(now, owners);
+        let then = self.devices.happen(self.clock.now(), self.host.interrupt, owners, &mut self.cpus);
+        self.clock.run_to(then);
         self.wake_flushers();
-        self.wakeups.expire(now);
+        self.wakeups.expire(then);
         true
     }
 
