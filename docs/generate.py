@@ -686,6 +686,29 @@ def decisions() -> str:
 # Files of the repository that are pages too
 
 
+def trace_formats() -> str:
+    """The formats of traces."""
+    rows = ((_code(row.name), row.about) for row in _core.trace_formats())
+    return _table(["format", "contents"], rows)
+
+
+def trace_findings() -> str:
+    """The kinds of findings about a trace."""
+    rows = ((_code(row.name), row.weight, row.text) for row in _core.trace_finding_kinds())
+    return _table(["finding", "weight", "meaning"], rows)
+
+
+def recording_columns() -> str:
+    """The columns of a recording."""
+    return _table(
+        ["column", "type", "meaning"],
+        (
+            (_code(row.name), f"{row.kind}, optional" if row.nullable else row.kind, row.help)
+            for row in _core.recording_columns()
+        ),
+    )
+
+
 def repository_file(name: str) -> str:
     """README.md and its like, with links as the site has them."""
     text = _text(ROOT / name)
@@ -734,5 +757,8 @@ _MAKERS: dict[str, Callable[..., str]] = {
         verify_shares,
         not_validated,
         repository_file,
+        trace_formats,
+        trace_findings,
+        recording_columns,
     )
 }

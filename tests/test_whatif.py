@@ -156,7 +156,7 @@ def test_addresses_beyond_the_end_are_refused_wrapped_or_scaled(tmp_path: Path) 
         (("record", "randread", "--disk", "wd10ezrx", "--out", "no/where"), "No such file"),
     ],
 )
-def test_what_is_wrong_is_one_line(
+def test_a_wrong_name_value_or_file_is_one_line(
     words: tuple[str, ...],
     line: str,
     recording: Path,

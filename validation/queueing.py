@@ -45,7 +45,7 @@ MEDIAN, P99, LONGEST = 0.25, 0.25, 0.40
 """Over the mean. Times of the F1 come in groups, and a median between two of them may fall into
 either; the longest read at 16 in flight took 0.6 to 0.9 s in runs of the F1 itself."""
 SHARE = 0.02
-"""Of all reads: those between the two groups of waits."""
+"""The share of all reads between the two groups of waits."""
 LONG_SHARE = 0.04
 """Some twenty long waits in a minute: one more or less is half a per cent of the reads."""
 _MINUTE = 60.0

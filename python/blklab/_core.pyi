@@ -720,6 +720,18 @@ class RecordingColumn:
     def help(self) -> str: ...
 
 @final
+class TraceFindingKind:
+    """A kind of findings."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def name(self) -> str: ...
+    @property
+    def weight(self) -> Literal["note", "warning", "unusable"]: ...
+    @property
+    def text(self) -> str: ...
+
+@final
 class TraceFinding:
     """What is odd about a trace."""
 
@@ -905,6 +917,9 @@ class TraceReading:
 
 def trace_formats() -> list[TraceFormat]:
     """The formats of traces, in the order of lists."""
+
+def trace_finding_kinds() -> list[TraceFindingKind]:
+    """The kinds of findings, in the order of lists."""
 
 def recording_columns() -> list[RecordingColumn]:
     """The columns of recordings, in their order."""

@@ -64,7 +64,7 @@ impl Flags {
     pub const ATOMIC: Flags = Flags(1 << 6);
     /// It completed with an error.
     pub const FAILED: Flags = Flags(1 << 7);
-    /// The recorded data secured the erased area (`REQ_OP_SECURE_ERASE`): a discard.
+    /// The discarded data cannot be read again (`REQ_OP_SECURE_ERASE`).
     pub const SECURE: Flags = Flags(1 << 8);
     /// It came under the plug of the I/O of its process before it: a process hands over together
     /// what it has collected under a plug.
@@ -285,9 +285,9 @@ impl Names {
 /// The names of a recording. They grow while it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
-    /// Of devices, such as `8:0`.
+    /// Devices, such as `8:0`.
     pub devices: Names,
-    /// Of processes.
+    /// Processes.
     pub processes: Names,
 }
 

@@ -127,7 +127,7 @@ fn all_jobs() -> Vec<(String, String)> {
     JOBS.iter().map(named).chain((0..30).map(|number| (format!("drawn {number}"), drawn(number)))).collect()
 }
 
-/// Of cells with a known truth, how many a way of replaying has right: rate, p99.
+/// The number of cells with a known truth, and of those that a way of replaying has right.
 #[derive(Clone, Copy, Debug, Default)]
 struct Right {
     cells: usize,

@@ -286,12 +286,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_class::<traces::TraceFormat>()?;
     module.add_class::<traces::RecordingColumn>()?;
+    module.add_class::<traces::TraceFindingKind>()?;
     module.add_class::<traces::TraceFinding>()?;
     module.add_class::<traces::TraceFigures>()?;
     module.add_class::<traces::TraceOperation>()?;
     module.add_class::<traces::TraceProcess>()?;
     module.add_class::<traces::TraceReading>()?;
     module.add_function(wrap_pyfunction!(traces::trace_formats, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_finding_kinds, module)?)?;
     module.add_function(wrap_pyfunction!(traces::recording_columns, module)?)?;
     module.add_function(wrap_pyfunction!(traces::read_trace, module)?)?;
     module.add_class::<replay::Recording>()?;

@@ -8,7 +8,7 @@ use blklab_core::InputError;
 use blklab_core::recorded::Op;
 use blklab_core::units::Sector;
 use blklab_trace::doctor::Doctor;
-use blklab_trace::notes::Note;
+use blklab_trace::notes::{Kind, Note};
 use blklab_trace::recording::{COLUMNS, Writer};
 use blklab_trace::summary::{Figures, Spread, Summary};
 use blklab_trace::{Records, Trace, Wanted, formats};
@@ -38,6 +38,15 @@ record! {
         kind: &'static str,
         nullable: bool,
         help: &'static str,
+    }
+}
+
+record! {
+    /// A kind of findings.
+    TraceFindingKind {
+        name: &'static str,
+        weight: &'static str,
+        text: &'static str,
     }
 }
 
@@ -146,6 +155,14 @@ fn finding(note: Note) -> TraceFinding {
 #[pyfunction]
 pub fn trace_formats() -> Vec<TraceFormat> {
     formats::all().into_iter().map(|format| TraceFormat { name: format.name, about: format.about }).collect()
+}
+
+/// The kinds of findings.
+#[pyfunction]
+pub fn trace_finding_kinds() -> Vec<TraceFindingKind> {
+    let kind =
+        |kind: &Kind| TraceFindingKind { name: kind.name(), weight: kind.weight().name(), text: kind.text() };
+    Kind::ALL.iter().map(kind).collect()
 }
 
 /// The columns of recordings.

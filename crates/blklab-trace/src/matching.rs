@@ -353,6 +353,8 @@ impl<E: Events> Matched<E> {
                 continue;
             }
             followed.left[step] = followed.left[step].saturating_sub(sectors);
+            // Events of bios have no priority, those of requests have.
+            followed.io.prio = followed.io.prio.or(event.prio);
             match step {
                 INSERT => drop(followed.io.inserted.get_or_insert(now)),
                 ISSUE => followed.io.issued = Some(now),

@@ -64,7 +64,7 @@ impl Trace {
         Trace::new(inputs, wanted, path.display().to_string()).map_err(named)
     }
 
-    /// Of these inputs: one, or those of a trace's CPUs.
+    /// Reads these inputs: one, or those of a trace's CPUs.
     ///
     /// # Errors
     /// As of [`Trace::open`].

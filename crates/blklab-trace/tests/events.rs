@@ -158,6 +158,8 @@ fn text_of_tracefs_gives_the_same_in_its_microseconds() {
         .collect();
     assert_eq!(plain(&found), expected);
     assert_eq!(found.header.resolution.0, 1000);
+    // `be,0,4`, of the insert event.
+    assert_eq!(found.ios[0].prio, Some(2 << 13 | 4));
 }
 
 #[test]

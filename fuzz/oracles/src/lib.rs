@@ -11,6 +11,7 @@ mod guest;
 mod jobs;
 pub mod packed;
 mod specs;
+mod traces;
 
 /// A name, as of a file in `fuzz/corpus` and a target of the fuzzer, and what is asked of each
 /// input.
@@ -29,6 +30,9 @@ pub const TARGETS: &[Target] = &[
     ("host_setting", specs::host),
     ("job_file", jobs::file),
     ("scheduler_spec", specs::scheduler),
+    ("trace_any", traces::any),
+    ("trace_events", traces::events),
+    ("trace_rows", traces::rows),
 ];
 
 /// The target of that name.

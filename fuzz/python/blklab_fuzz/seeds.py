@@ -3,9 +3,12 @@ small language, and the names in the parsers' tables."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 import re
 import struct
+import tempfile
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -304,6 +307,72 @@ def _documents() -> list[bytes]:
     return [b"\0" + plain, b"\0{}", b"\x01x\x9c\x03\0\0\0\0\x01"]
 
 
+def _event_traces() -> list[bytes]:
+    kinds = (1, 4, 12, 7, 6, 7, 8)
+    records = b"".join(_record(100 * n, kind | 1 << 16, 8, 4096) for n, kind in enumerate(kinds))
+    name = _record(5, 1 << 26, 0, 0, b"fio".ljust(16, b"\0"))
+    grouped = _record(7, 0x101 | 2 << 16, 8, 4096, b"\7" * 8) + _record(9, 8 | 2 << 16, 8, 4096)
+    remap = _record(8, 15 | 1 << 16, 8, 4096, struct.pack(">IIQ", 253 << 20, 8 << 20, 8))
+    head = struct.pack("=IIQQII", 0x65617408, 1, 5, 8, 4096, 1)
+    version_8 = head + struct.pack("=QIIHH12x", 1 | 1 << 16, 8 << 20, 0, 0, 0)
+    swapped = struct.pack(">IIQQIIIIIHH", 0x65617407, 1, 5, 8, 4096, 7 | 2 << 16, 1, 1, 0, 0, 0)
+    blkparse = (
+        b"  8,0    1        1     0.000000000   697  Q  WS 223490 + 8 [jbd2]\n"
+        b"  8,0    1        2     0.000001000   697  D  WS 223490 + 8 [jbd2]\n"
+        b"  8,0    1        3     0.000900000     0  C  WS 223490 + 8 [0]\n"
+        b"  8,0    1        4     0.001000000   697  Q FWS [jbd2]\n"
+        b"  8,0    1        5     0.001200000     0  C FWS 0 [0]\n"
+        b"  8,0    1        6     0.002000000     9  A   R 8 + 8 <- (8,1) 0\n"
+        b"  8,0    1        7     0.002000000     9  X   R 8 / 12 [a]\nCPU0 (sda):\n"
+    )
+    ftrace = (
+        b"# tracer: nop\n"
+        b" a b-12 [001] d..1.  5.000001: block_bio_queue: 8,0 FWFSM 800 + 8 [a b]\n"
+        b" a b-12 [001] d..1.  5.000002: block_rq_insert: 8,0 W 4096 () 800 + 8 be,0,4 [a b]\n"
+        b"CPU:1 [LOST 5 EVENTS]\n"
+        b" <idle>-0 [000] d.h1.  5.000900: block_rq_complete: 8,0 W () 800 + 8 none,0,0 [0]\n"
+        b" x-1 [000]  6.000000: block_bio_remap: 8,0 R 8 + 8 <- (253,0) 0\n"
+        b" x-1 [000]  6.000000: block_split: 8,0 R 8 / 12 [x]\n"
+    )
+    binary = (records, name + records, grouped + remap, version_8, swapped, records[:-3])
+    return [*(b"\0" + one for one in binary), b"\1" + blkparse, b"\2" + ftrace]
+
+
+def _row_traces() -> list[bytes]:
+    vscsi = struct.pack("<IIIHHQQ", 1, 4096, 1, 0x2A, 0x100, 800, 5_000_000)
+    rows = {
+        "iolog": b"fio version 3 iolog\n3 a add\n36 a trim 0 8192\n52 a write 1 4096\n60 a sync\n",
+        "blkreplay": b"start ; sector; length ; op\n 0.25 ; 8 ; 64 ; W ; 0.0 ; 0.0\n",
+        "msr": b"128166372003061629,hm,1,Read,383496192,32768,113736\n",
+        "mqsim": b"938513000 4 264719034 16 0\n",
+        "alibaba": b"419,W,8792731648,16384,1577808144360767\n",
+        "tencent": b"1538323200,12910952,128,0,1063\n1538323200,8,8,1,1063\n",
+        "systor": b"1455592920.004500,0.000105,W,2,30743490560,4096\n1455592921.5,0.1,,2,0,512\n",
+        "k5cloud": b"0,0.000000,W,409600,4096\n",
+        "fiu": b"89966400263042 4892 syslogd 904265560 8 W 6 0 531e779\n",
+        "hfplayer": b"#ELAPSED_USECS.D,CMD.S,SEQID.I,PHASE.I,LBA.I,NBLKS.I,THINK_USECS.D\n"
+        b"10.5,RD_IN,7,0,800,8,0\n20.000,RD_OUT,7,1,0,0,0\n",
+        "vscsi": vscsi,
+        "oracle-general": struct.pack("<IQIq", 5633898, 800, 4096, -1),
+        "csv": b"time_us,op,offset,size,latency_us\n5,R,512,4096,7.5\n",
+        "sectors": b"8\n16\n",
+    }
+    events = ("blktrace", "blkparse", "ftrace", "blklab")
+    names = [row.name for row in _core.trace_formats() if row.name not in events]
+    return [bytes([names.index(name)]) + text for name, text in rows.items()]
+
+
+def _traces() -> list[bytes]:
+    plain = [one[1:] for one in (*_event_traces(), *_row_traces())]
+    made = []
+    with tempfile.TemporaryDirectory() as place:
+        trace, out = Path(place, "trace"), Path(place, "out")
+        trace.write_bytes(plain[0])
+        _core.read_trace(trace, out=out)
+        made.append(out.read_bytes())
+    return [*plain, *made, gzip.compress(plain[0]), lzma.compress(plain[6])]
+
+
 _SEEDS: dict[str, Callable[[], Iterable[str | bytes]]] = {
     # Rust's targets.
     "disk_file": _disks,
@@ -317,6 +386,9 @@ _SEEDS: dict[str, Callable[[], Iterable[str | bytes]]] = {
     "host_setting": _hosts,
     "job_file": _jobs,
     "scheduler_spec": _schedulers,
+    "trace_any": _traces,
+    "trace_events": _event_traces,
+    "trace_rows": _row_traces,
     # Python's targets.
     "apply_record": _applied,
     "boot_files": _boot,

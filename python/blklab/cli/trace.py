@@ -144,7 +144,8 @@ def imported(
     )
     reading = found.reading
     _print_head(file, reading)
-    _print_findings(finding for finding in reading.findings if finding.weight != "note")
+    if heavy := [finding for finding in reading.findings if finding.weight != "note"]:
+        _print_findings(heavy)
     each = found.recording_bytes / reading.count
     size = size_text(found.recording_bytes)
     print(f"\n{shown(str(found.path))}: {size}, {number_text(each)} bytes for each I/O")

@@ -95,7 +95,7 @@ pub struct Binary {
 }
 
 impl Binary {
-    /// Of this format.
+    /// Reads rows of this format.
     pub fn new(input: Input, form: Form, shared: &mut Shared) -> Binary {
         shared.header.source = form.name().to_owned();
         shared.header.level = Level::Request;

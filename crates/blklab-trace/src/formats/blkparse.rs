@@ -25,7 +25,7 @@ pub struct Blkparse {
 }
 
 impl Blkparse {
-    /// Of these lines.
+    /// Reads these lines.
     pub fn new(lines: Lines, shared: &mut Shared) -> Blkparse {
         shared.header.source = "blkparse".to_owned();
         shared.header.resolution = Nanos(1);

@@ -176,6 +176,8 @@ pub struct Blktrace {
     form: Option<Form>,
     number: u64,
     comms: HashMap<u32, NameId>,
+    /// The process of the last event.
+    last: Option<(u32, NameId)>,
     /// Names of devices; the last one used first.
     devices: Vec<(u32, NameId)>,
     /// The last sequence number of each CPU.
@@ -183,7 +185,7 @@ pub struct Blktrace {
 }
 
 impl Blktrace {
-    /// Of one input, or of the files of all CPUs.
+    /// Reads one input, or the files of all CPUs.
     pub fn new(inputs: Vec<Input>) -> Blktrace {
         let stream = |input| Stream { input, time: 0, is_over: false, data: Vec::new() };
         Blktrace {
@@ -191,6 +193,7 @@ impl Blktrace {
             form: None,
             number: 0,
             comms: HashMap::new(),
+            last: None,
             devices: Vec::new(),
             sequences: Vec::new(),
         }
@@ -295,6 +298,7 @@ impl Blktrace {
                     self.comms.clear();
                 }
                 self.comms.insert(raw.pid, name);
+                self.last = None;
             }
             1 if data.len() >= 8 => {
                 let (seconds, ns) = (form.u32(data, 0), form.u32(data, 4));
@@ -409,7 +413,16 @@ impl Events for Blktrace {
             if flags.has(Flags::FAILED) && act == Act::Complete {
                 shared.notes.add(Kind::Failed, self.number, || format!("error {}", raw.error as i16));
             }
-            let process = self.comms.get(&raw.pid).copied().unwrap_or_default();
+            // A completion's process is the interrupted one.
+            let process = match self.last {
+                _ if act == Act::Complete => NameId::NONE,
+                Some((pid, name)) if pid == raw.pid => name,
+                _ => {
+                    let name = self.comms.get(&raw.pid).copied().unwrap_or_default();
+                    self.last = Some((raw.pid, name));
+                    name
+                }
+            };
             return Ok(Some(Event {
                 time: raw.time,
                 sector: raw.sector,

@@ -333,7 +333,7 @@ pub struct Delimited {
 }
 
 impl Delimited {
-    /// Of these lines, with this layout.
+    /// Reads these lines, with this layout.
     pub fn new(lines: Lines, layout: Layout, shared: &mut Shared) -> Delimited {
         shared.header.source = layout.name.to_owned();
         shared.header.level = layout.level;

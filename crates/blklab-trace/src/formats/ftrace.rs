@@ -43,7 +43,7 @@ pub struct Ftrace {
 }
 
 impl Ftrace {
-    /// Of these lines.
+    /// Reads these lines.
     pub fn new(lines: Lines, shared: &mut Shared) -> Ftrace {
         shared.header.source = "ftrace".to_owned();
         shared.header.resolution = Nanos(1000);

@@ -58,7 +58,7 @@ pub fn is_ours(head: &[u8]) -> bool {
 }
 
 impl Hfplayer {
-    /// Of these lines.
+    /// Reads these lines.
     ///
     /// # Errors
     /// The first line does not name the columns.

@@ -33,7 +33,7 @@ pub fn version(line: &[u8]) -> Option<u8> {
 }
 
 impl Iolog {
-    /// Of these lines; the version follows from the first.
+    /// Reads these lines; the version follows from the first.
     ///
     /// # Errors
     /// The first line is of no version.

@@ -15,7 +15,7 @@ use crate::text::{number, quoted};
 pub struct Sectors(Lines);
 
 impl Sectors {
-    /// Of these lines.
+    /// Reads these lines.
     pub fn new(lines: Lines, shared: &mut Shared) -> Sectors {
         shared.header.source = "sectors".to_owned();
         shared.header.level = Level::Request;

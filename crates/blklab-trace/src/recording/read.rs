@@ -221,6 +221,10 @@ impl Recording {
             let end = offset.checked_add(length).and_then(|end| usize::try_from(end).ok());
             let part = usize::try_from(offset).ok().zip(end).and_then(|(offset, end)| body.get(offset..end));
             let Some(part) = part else { return Err(self.refused("a column beyond its message")) };
+            // Arrow panics on names that are not aligned.
+            if offset % 8 != 0 {
+                return Err(self.refused(format!("a column at byte {offset}; expected a multiple of 8")));
+            }
             if batch.compression().is_some()
                 && !part.is_empty()
                 && let Some(prefix) = part.first_chunk::<8>()
