@@ -313,11 +313,12 @@ impl Hdd {
     }
 
     /// The head leaves the stream, if it is in one; returns the time from which it may move.
+    #[inline]
     pub(super) fn leave_stream(&mut self, now: u64) -> u64 {
-        let Some(stream) = self.stream.take() else { return now };
+        let stream = self.stream.take();
+        let Some(stream) = stream.filter(|_| self.config.read_ahead_ends_sector) else { return now };
         // Between two tracks no sector passes.
-        let in_sector = stream.at < stream.limit && stream.time < now;
-        if !self.config.read_ahead_ends_sector || !in_sector {
+        if stream.at >= stream.limit || stream.time >= now {
             return now;
         }
         self.read_cache.extend(stream.segment, stream.at + 1);
@@ -455,7 +456,9 @@ impl Hdd {
         let at = self.head_lba.max(span.end);
         self.read_cache.extend(segment, at);
         let limit = self.read_on_to(span.end, segment, continued.is_some());
-        self.read_cache.add_passed(segment, u64::from(served.passed), limit);
+        if served.passed > 0 {
+            self.read_cache.add_passed(segment, u64::from(served.passed), limit);
+        }
         let time = match self.stream {
             Some(stream) if span.end <= stream.at => stream.time,
             _ => self.comes_round(now, 0, self.head.angle_ns),
@@ -510,8 +513,10 @@ impl Hdd {
             AheadTo::NextTrack if continued => track_end(track_end(end - 1)).min(most),
             AheadTo::Track | AheadTo::NextTrack => track_end(end - 1).min(most),
         };
-        let full = self.read_cache.requested_from(segment) + room;
-        let rule = if self.config.read_ahead_keeps { rule.min(full) } else { rule };
-        rule.min(self.limits.capacity.0)
+        let full = match self.config.read_ahead_keeps {
+            true => self.read_cache.requested_from(segment) + room,
+            false => u64::MAX,
+        };
+        rule.min(full).min(self.limits.capacity.0)
     }
 }

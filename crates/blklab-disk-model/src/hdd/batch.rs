@@ -29,10 +29,15 @@ impl Hdd {
     }
 
     /// A command has been served: it ends at `at`, or with its batch.
+    #[inline]
     pub(super) fn report(&mut self, at: u64, served: &Served) {
-        if !served.in_batch {
-            return self.end(at, served.tag, None);
+        match served.in_batch {
+            true => self.report_in_batch(at, served),
+            false => self.end(at, served.tag, None),
         }
+    }
+
+    fn report_in_batch(&mut self, at: u64, served: &Served) {
         self.batch.push(served.tag);
         if self.queue.next_planned().is_none() {
             self.batch_at = at + self.config.read_overhead_ns[0];

@@ -336,7 +336,8 @@ impl WriteCache {
 
     /// True when one extent holds all of `span`, or data that are on the medium and still here.
     pub fn holds(&self, span: Span) -> bool {
-        self.extents.iter().any(|e| e.span.covers(span)) || self.written.iter().any(|w| w.covers(span))
+        self.extents.iter().any(|e| e.span.covers(span))
+            || (!self.written.is_empty() && self.written.iter().any(|written| written.covers(span)))
     }
 
     /// True when any of `span` is not on the medium.
