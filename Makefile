@@ -158,9 +158,10 @@ $(VENV)/.pgo: $(VENV)/.built benches/train.py
 	  PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --pgo && touch $@; \
 	else echo "$(NO_PROFDATA)"; fi
 
-validate: $(VENV)/.dev  ## Models against measurements: hard disks in BLKLAB_DRIVES, SSDs in BLKLAB_MEASURED, Linux 4.12.4 in BLKLAB_LINUX412
+validate: $(VENV)/.dev  ## Models against measurements: hard disks in BLKLAB_DRIVES, their queues and SSDs in BLKLAB_MEASURED, Linux 4.12.4 in BLKLAB_LINUX412
 	$(BIN)/python -m validation $(BLKLAB_DRIVES)
 	$(BIN)/python -m validation.flash $(BLKLAB_MEASURED)
+	$(BIN)/python -m validation.queueing $(BLKLAB_MEASURED)
 	$(BIN)/python -m validation.linux412 $(BLKLAB_LINUX412)
 
 golden: $(VENV)/.dev  ## Check that no result of the simulator has changed, by stored hashes

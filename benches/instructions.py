@@ -104,20 +104,21 @@ def total(file: Path) -> int:
 
 
 def counted(
-    place: Path, several: Sequence[Case], ios: tuple[int, int] = IOS, keep: Path | None = None
+    tree: Path, several: Sequence[Case], ios: tuple[int, int] = IOS, keep: Path | None = None
 ) -> list[float]:
-    """Instructions for each I/O of each case, of the blklab in that directory."""
+    """Instructions for each I/O of each case, of the blklab in that directory. A case may be there
+    twice."""
     few, many = ios
     rows = [
-        (f"{scheduler}-{disk}-{count}", scheduler, disk, count)
-        for scheduler, disk in several
+        (f"{place}-{count}", scheduler, disk, count)
+        for place, (scheduler, disk) in enumerate(several)
         for count in ios
     ]
     with tempfile.TemporaryDirectory(prefix="blklab-instructions-") as scratch:
         done = subprocess.run(
             ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={scratch}/%p",
-             sys.executable, "-c", _RUN, str(place), _JOB, json.dumps(rows)],
-            env=os.environ | _ENVIRONMENT | {"PYTHONPATH": str(place)},
+             sys.executable, "-c", _RUN, str(tree), _JOB, json.dumps(rows)],
+            env=os.environ | _ENVIRONMENT | {"PYTHONPATH": str(tree)},
             check=True,
             stdout=subprocess.PIPE,
             text=True,
@@ -128,11 +129,11 @@ def counted(
         totals = {name: total(file) for name, file in files.items()}
         if keep:
             keep.mkdir(parents=True, exist_ok=True)
-            for scheduler, disk in several:
-                shutil.copy(files[f"{scheduler}-{disk}-{many}"], keep / f"{scheduler}-{disk}")
+            for place, (scheduler, disk) in enumerate(several):
+                shutil.copy(files[f"{place}-{many}"], keep / f"{scheduler}-{disk}")
     return [
-        (totals[f"{scheduler}-{disk}-{many}"] - totals[f"{scheduler}-{disk}-{few}"]) / (many - few)
-        for scheduler, disk in several
+        (totals[f"{place}-{many}"] - totals[f"{place}-{few}"]) / (many - few)
+        for place in range(len(several))
     ]
 
 

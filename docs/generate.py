@@ -351,6 +351,40 @@ def bench() -> str:
     return _figures(json.loads(_text(ROOT / "docs" / "data" / "bench.json")))
 
 
+def host_measured() -> str:
+    """The last table of ``blklab host measure --check``, from ``docs/data/host.json``."""
+    kept: dict[str, Any] = json.loads(_text(ROOT / "docs" / "data" / "host.json"))
+    rows = kept["predictions"]
+    measured = kept["measured"]
+    within = sum(abs(row["error"]) <= kept["bar"] for row in rows)
+    table = _table(
+        ("load", "scheduler", "measured", "simulated", "off"),
+        (
+            (
+                row["load"],
+                row["scheduler"],
+                f"{max(row['measured_iops']) / 1000:,.0f}k",
+                f"{row['simulated_iops'] / 1000:,.0f}k",
+                f"{100 * row['error']:+.1f} %",
+            )
+            for row in rows
+        ),
+        right=range(2, 5),
+    )
+    swaps = "".join(f"\n* {line}" for line in kept["swaps"])
+    order = (
+        f"In another order than measured:\n{swaps}" if swaps else "All are in the measured order."
+    )
+    share = f"{within} of {len(rows)} rates are within {100 * kept['bar']:.0f} %"
+    return (
+        f"{table}\n{share}. {order}\n\n"
+        f"{measured['cpu']}, {kept['host']['cpus']} CPUs, Linux {measured['kernel']}, "
+        f"{measured['fio']}, a {measured['device']} device, the fastest of "
+        f"{measured['rounds']} runs; other programs used {measured['others_percent']:.0f} % of "
+        "the CPUs."
+    )
+
+
 def kernel_rig() -> str:
     """The last figures of ``benches/kernel_rig.py``."""
     return _figures(_kernel_rig())

@@ -21,7 +21,7 @@ from blklab.host.roots import Roots
 from blklab.rigs import sim
 from blklab.settings import record
 from tests import browser as real_browser
-from tests import fake_core, loop_device, real_kernel, real_postgres, real_tracefs
+from tests import fake_core, forked, loop_device, real_kernel, real_postgres, real_tracefs
 from tests.applying import Asked, loop_disk, own_roots
 
 
@@ -139,6 +139,13 @@ def postgres() -> Iterator[Path]:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real_browser.Browser]:
     """A browser for the whole session."""
     yield from real_browser.started(tmp_path_factory.mktemp("browser"))
+
+
+@pytest.fixture(scope="session")
+def forking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """The first words of a command of blklab's that is a fork of a process with all modules."""
+    with forked.started(tmp_path_factory.mktemp("forks")) as words:
+        yield words
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,11 @@ from blklab.host import reading
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
 
 
-def run(directory: Path, command: str) -> subprocess.CompletedProcess[str]:
+def run(
+    directory: Path, command: str, blklab: Sequence[str] = (BLKLAB,)
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["bash", "-c", f"exec {BLKLAB} {command}"],
+        ["bash", "-c", f"exec {shlex.join(blklab)} {command}"],
         check=False,
         cwd=directory,
         stdin=subprocess.DEVNULL,
@@ -52,14 +56,16 @@ _READERS = (
 
 
 @pytest.mark.parametrize("command", _READERS)
-def test_a_pipe_in_place_of_a_file_is_reported_at_once(command: str, tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_a_file_is_reported_at_once(
+    command: str, tmp_path: Path, forking: list[str]
+) -> None:
     for folder in ("results-dir", "study-dir"):
         (tmp_path / folder).mkdir()
     for name in ("X.fio", "X.toml", "X.c", "X.tar.gz", "results-dir/results.json",
                  "study-dir/study.json"):  # fmt: skip
         os.mkfifo(tmp_path / name)
     (tmp_path / "including.fio").write_text("[j]\nsize=64k\ninclude X.fio\n")
-    done = run(tmp_path, command)
+    done = run(tmp_path, command, forking)
     assert done.returncode == 2
     line = "blklab: [^\n]*(regular file|no study|results.json: No such|no directory, no)[^\n]*\n"
     assert re.fullmatch(line, done.stderr), done.stderr
@@ -112,11 +118,11 @@ def test_a_pipe_in_sysfs_s_place_is_empty(tmp_path: Path) -> None:
     ],
 )
 def test_an_unwritable_path_is_reported_before_the_first_run(
-    command: str, line: str, tmp_path: Path
+    command: str, line: str, tmp_path: Path, forking: list[str]
 ) -> None:
     (tmp_path / "dangling").symlink_to("nowhere/at/all")
     (tmp_path / "taken/report.html").mkdir(parents=True)
-    done = run(tmp_path, command)
+    done = run(tmp_path, command, forking)
     assert done.returncode == 2
     assert re.fullmatch(f"blklab: [^\n]*({line})[^\n]*\n", done.stderr), done.stderr
     assert not (tmp_path / "nowhere").exists()
@@ -148,7 +154,7 @@ def test_a_place_is_checked_without_a_trace(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("command", ["results show 1", "fio ONE"])
 def test_a_store_at_a_bad_path_is_reported_before_the_first_run(
-    command: str, store: str, line: str, tmp_path: Path
+    command: str, store: str, line: str, tmp_path: Path, forking: list[str]
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "directory").mkdir()
@@ -156,7 +162,7 @@ def test_a_store_at_a_bad_path_is_reported_before_the_first_run(
     (tmp_path / "dangling").symlink_to("nowhere")
     (tmp_path / "job.fio").write_text("[j]\nsize=64k\n")
     words = command.replace("ONE", "job.fio --disk=su800-128gb")
-    done = run(tmp_path, f"{words} '--store={store}'")
+    done = run(tmp_path, f"{words} '--store={store}'", forking)
     assert done.returncode in {1, 2}, done.stdout
     assert re.fullmatch(f"blklab: [^\n]*({line})[^\n]*\n", done.stderr), done.stderr
     assert (tmp_path / "text").read_text() == "mine" * 1000

@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,13 @@ _RICH = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)|\r")
 _INJECTED = re.compile(r"\x1b\[45m")
 
 
-def on_terminal(directory: Path, *arguments: str, **environment: str) -> tuple[int, str]:
+def on_terminal(
+    directory: Path, *arguments: str, blklab: Sequence[str] = (BLKLAB,), **environment: str
+) -> tuple[int, str]:
     """The exit code, and all that a terminal saw."""
     ours, theirs = pty.openpty()
     running = subprocess.Popen(
-        [BLKLAB, *arguments],
+        [*blklab, *arguments],
         cwd=directory,
         stdin=subprocess.DEVNULL,
         stdout=theirs,
@@ -71,7 +74,9 @@ def evil(tmp_path: Path) -> Path:
 DISKS = Path(__file__).parent.parent / "crates/blklab-disk-model/catalogue"
 
 
-def test_no_document_moves_the_cursor_or_colours_the_terminal(evil: Path) -> None:
+def test_no_document_moves_the_cursor_or_colours_the_terminal(
+    evil: Path, forking: list[str]
+) -> None:
     job, disk = f"./{EVIL.replace('/', '|')}.fio", f"./d{EVIL.replace('/', '|')}.toml"
     (evil / "study.toml").write_text(
         f"title = {json.dumps(EVIL)}\nquestion = {json.dumps(EVIL)}\n".replace("\x7f", "\\u007f")
@@ -110,7 +115,7 @@ def test_no_document_moves_the_cursor_or_colours_the_terminal(evil: Path) -> Non
         (("kernel", "build", "--source", EVIL), 2),
         (("kernel", "build", "--patch", EVIL), 2),
     ):
-        ended, seen = on_terminal(evil, *words, BLKLAB_CACHE=str(evil / "cache"))
+        ended, seen = on_terminal(evil, *words, blklab=forking, BLKLAB_CACHE=str(evil / "cache"))
         assert "Traceback" not in seen, (words, seen)
         assert is_harmless(seen), (words, seen)
         assert ended == code, (words, seen)

@@ -47,12 +47,20 @@ def facts(**changed: dict[str, Any]) -> dict[str, Any]:
             "read_ahead": "until_segment_full",
             "read_ahead_max_sectors": 150,
             "read_ahead_keeps": "keeps_requested_data",
+            "read_ahead_after_full_hit": False,
+            "read_ahead_stops_inside_sector": True,
+            "keeps_sectors_passed_before_request": False,
             "zero_latency_read": True,
             "zero_latency_write": False,
             "write_cache": True,
+            "reads_hit_written_data": False,
             "read_reconnect_above_share": 0.0,
         },
-        "bus": {"read_ms_per_sector": 0.03, "write_ms_per_sector": 0.12},
+        "bus": {
+            "read_ms_per_sector": 0.03,
+            "write_ms_per_sector": 0.12,
+            "held_for_whole_read": False,
+        },
         "overhead_ms": {
             "read_hit_after_read": 0.2,
             "read_hit_after_write": 0.3,
@@ -156,8 +164,10 @@ def test_every_fact_of_a_drive_changes_the_model() -> None:
         ("cache", {"read_ahead": "to_end_of_next_track_if_sequential"}),
         ("cache", {"read_ahead_max_sectors": 60}),
         ("cache", {"read_ahead_keeps": "may_replace_requested_data"}),
+        ("cache", {"read_ahead_after_full_hit": True}),
         ("cache", {"zero_latency_read": False}),
         ("cache", {"write_cache": False}),
+        ("cache", {"reads_hit_written_data": True}),
         ("bus", {"read_ms_per_sector": 0.2}),
         ("bus", {"write_ms_per_sector": 0.2}),
         *(("overhead_ms", {name: 0.9}) for name in overheads),
@@ -166,6 +176,16 @@ def test_every_fact_of_a_drive_changes_the_model() -> None:
     ]
     for group, change in changes:
         assert replayed(facts(**{group: change}), trace(1)) != base, f"{group}: {change}"
+    through = facts(cache={"write_cache": False})
+    reselects = through["overhead_ms"] | {"other_reselect": 0.2}
+    assert replayed(through | {"overhead_ms": reselects}, trace(1)) != replayed(through, trace(1))
+    # A whole segment of read-ahead leaves no room for what has passed.
+    track = {"read_ahead": "to_end_of_track"}
+    passed = facts(cache=track | {"keeps_sectors_passed_before_request": True})
+    assert replayed(passed, trace(1)) != replayed(facts(cache=track), trace(1))
+    # The rest of a sector rarely costs a revolution.
+    waits = facts(cache={"read_ahead_stops_inside_sector": False})
+    assert replayed(waits, trace(1, 20_000)) != replayed(facts(), trace(1, 20_000))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from validation.twin import twin
 SWEEP = ("drive", "rw", "iodepth", "numjobs", "iops", "lat_mean_us", "p50", "p99", "p99.9")
 IOCOST = (
     "model", "size_bytes", "rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops",
-    "rlat_p95_us",
+    "rlat_p95_us", "wlat_p95_us",
 )  # fmt: skip
 
 
@@ -60,12 +60,19 @@ def test_a_latency_that_the_model_misses_ends_with_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], times: float, code: int
 ) -> None:
     figures = (571_977_404, 94_009, 98_549, 377_003_734, 91_213, 87_471)
-    row = ("Some SSD", 250_059_350_016, *figures, round(22_000 * times))
+    row = ("Some SSD", 250_059_350_016, *figures, round(22_000 * times), 28_000)
     table(tmp_path / "iocost-models.csv", IOCOST, [row])
     assert main([str(tmp_path)]) == code
     said = capsys.readouterr().out
     assert ("NO" in said) == bool(code)
-    assert "2 checks" in said
+    assert "3 checks" in said
+
+
+def test_writes_that_wait_longer_than_the_drives_are_found(tmp_path: Path) -> None:
+    figures = (571_977_404, 94_009, 98_549, 377_003_734, 91_213, 87_471)
+    row = ("Some SSD", 250_059_350_016, *figures, 22_000, 15_000)
+    table(tmp_path / "iocost-models.csv", IOCOST, [row])
+    assert main([str(tmp_path)]) == 1
 
 
 @pytest.mark.parametrize(("iops", "code"), [(86_000, 0), (40_000, 1)])

@@ -111,11 +111,15 @@ def _cache(cache: dict[str, Any]) -> dict[str, Any]:
         "read_ahead_keeps": cache["read_ahead_keeps"] == "keeps_requested_data",
         "zero_latency_read": cache["zero_latency_read"],
         "zero_latency_write": cache["zero_latency_write"],
+        "read_keeps_passed": cache["keeps_sectors_passed_before_request"],
+        "read_ahead_after_hit": cache["read_ahead_after_full_hit"],
+        "read_ahead_ends_sector": not cache["read_ahead_stops_inside_sector"],
         # A segment holds either read or written data.
         "write_drops_read": True,
         "write_cache": cache["write_cache"],
         "write_cache_kib": max(4, cache["segment_sectors"] * SECTOR_BYTES // 1024),
         "write_cache_extents": cache["write_segments_max"],
+        "write_cache_keeps": cache["write_cache"] and cache["reads_hit_written_data"],
         # Written data go to the medium at once.
         "destage_percent": 0,
         "destage_idle_ms": 0,
@@ -126,6 +130,7 @@ def _link(bus: dict[str, Any]) -> dict[str, Any]:
     return {
         "link_mb_s": SECTOR_BYTES / (bus["read_ms_per_sector"] * 1e3),
         "link_write_mb_s": SECTOR_BYTES / (bus["write_ms_per_sector"] * 1e3),
+        "link_held": bus["held_for_whole_read"],
     }
 
 
@@ -146,8 +151,9 @@ def _overheads(facts: dict[str, Any]) -> dict[str, Any]:
     }
     settings = {"read_reselect_percent": 100 * cache["read_reconnect_above_share"]}
     if not cache["write_cache"]:
-        # The arm moves while the data come.
+        # The arm moves while the data come; the drive leaves the bus after them.
         keys["write_data_us"] = keys["write_overhead_us"]
+        keys["write_reselect_us"] = overhead.get("other_reselect", 0)
     if early := facts.get("early_write_disconnect_ms"):
         before_seek = early["command"] + early["before_seek"]
         keys["write_overhead_us"] = keys["write_overhead_after_write_us"] = before_seek

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import blklab
@@ -52,6 +55,14 @@ def named(name: str) -> Disk:
 def made(text: str, name: str) -> Disk:
     """A disk from the text of its file."""
     return Disk(Entry(name, Path(f"{name}.toml"), text))
+
+
+def changed(name: str, keys: Mapping[str, object]) -> Disk:
+    """A shipped disk with other values; they are checked together, not one after the other."""
+    text = named(name).file.text.split("[calibrated]")[0]
+    for key, value in keys.items():
+        text = re.sub(rf"(?m)^{key} = .*\n", "", text) + f"{key} = {json.dumps(value)}\n"
+    return made(text, name)
 
 
 def shrunk(disk: Disk, divisor: int) -> Disk:

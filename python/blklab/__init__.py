@@ -12,6 +12,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from blklab._core import RecordingColumn as RecordingColumn
+    from blklab._core import TraceFinding as TraceFinding
+    from blklab._core import TraceFormat as TraceFormat
+    from blklab._core import TraceReading as TraceReading
     from blklab.api.apply import Applied as Applied
     from blklab.api.apply import Presets as Presets
     from blklab.api.apply import apply as apply
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from blklab.api.compare import compare as compare
     from blklab.api.compare import resume as resume
     from blklab.api.explain import explain as explain
+    from blklab.api.host import MeasuredHost as MeasuredHost
+    from blklab.api.host import measure_host as measure_host
     from blklab.api.iocost import IoCostQos as IoCostQos
     from blklab.api.iocost import io_cost as io_cost
     from blklab.api.iocost import io_cost_qos as io_cost_qos
@@ -80,6 +86,11 @@ if TYPE_CHECKING:
     from blklab.api.study import StudyRun as StudyRun
     from blklab.api.study import resume_study as resume_study
     from blklab.api.study import run_study as run_study
+    from blklab.api.traces import ImportedTrace as ImportedTrace
+    from blklab.api.traces import import_trace as import_trace
+    from blklab.api.traces import read_trace as read_trace
+    from blklab.api.traces import recording_columns as recording_columns
+    from blklab.api.traces import trace_formats as trace_formats
     from blklab.api.ublk import UblkCommand as UblkCommand
     from blklab.api.ublk import remove_served_disk as remove_served_disk
     from blklab.api.ublk import serve_disk as serve_disk
@@ -87,6 +98,12 @@ if TYPE_CHECKING:
     from blklab.api.verify import Agreement as Agreement
     from blklab.api.verify import drawn_jobs as drawn_jobs
     from blklab.api.verify import verify as verify
+    from blklab.api.whatif import Replayed as Replayed
+    from blklab.api.whatif import WhatIf as WhatIf
+    from blklab.api.whatif import load_recording as load_recording
+    from blklab.api.whatif import record_run as record_run
+    from blklab.api.whatif import replay_trace as replay_trace
+    from blklab.api.whatif import whatif as whatif
     from blklab.base.catalogue import Entry as Entry
     from blklab.base.steps import Steps as Steps
     from blklab.domain.experiment import Disk as Disk
@@ -139,6 +156,7 @@ __all__ = [
     "Gap",
     "Host",
     "Imported",
+    "ImportedTrace",
     "Influence",
     "InputError",
     "Interval",
@@ -150,11 +168,14 @@ __all__ = [
     "Listed",
     "ListedStudy",
     "Listener",
+    "MeasuredHost",
     "Plan",
     "Presets",
     "ProgramDocument",
     "ProgramRun",
+    "RecordingColumn",
     "RemovedKernels",
+    "Replayed",
     "Restored",
     "Result",
     "Rig",
@@ -171,8 +192,12 @@ __all__ = [
     "Study",
     "StudyRun",
     "Timeline",
+    "TraceFinding",
+    "TraceFormat",
+    "TraceReading",
     "Tunable",
     "UblkCommand",
+    "WhatIf",
     "Workload",
     "apply",
     "build_kernel",
@@ -190,6 +215,7 @@ __all__ = [
     "forget",
     "give_up_rights",
     "import_results",
+    "import_trace",
     "io_cost",
     "io_cost_qos",
     "kernel_shell",
@@ -200,11 +226,17 @@ __all__ = [
     "list_schedulers",
     "list_studies",
     "list_workloads",
+    "load_recording",
+    "measure_host",
     "modelled_host",
     "names",
+    "read_trace",
+    "record_run",
+    "recording_columns",
     "remove_kernels",
     "remove_results",
     "remove_served_disk",
+    "replay_trace",
     "restore",
     "results",
     "resume",
@@ -220,9 +252,11 @@ __all__ = [
     "status",
     "store_text",
     "stored",
+    "trace_formats",
     "tunables",
     "undo",
     "verify",
+    "whatif",
     "write_report",
 ]
 
@@ -247,6 +281,7 @@ _WHERE = {
     "Gap": "blklab.report.difference",
     "Host": "blklab.api.catalogue",
     "Imported": "blklab.api.results",
+    "ImportedTrace": "blklab.api.traces",
     "Influence": "blklab.host.devices.deciders.influence",
     "InputError": "blklab.errors",
     "Interval": "blklab.experiment.statistics",
@@ -258,10 +293,12 @@ _WHERE = {
     "Listed": "blklab.store.read",
     "ListedStudy": "blklab.api.studies",
     "Listener": "blklab.api.listener",
+    "MeasuredHost": "blklab.api.host",
     "Plan": "blklab.settings.change",
     "Presets": "blklab.api.apply",
     "ProgramDocument": "blklab.api.catalogue",
     "ProgramRun": "blklab.api.kernels",
+    "RecordingColumn": "blklab._core",
     "RemovedKernels": "blklab.api.kernels",
     "Restored": "blklab.api.machine",
     "Result": "blklab.domain.result",
@@ -279,6 +316,9 @@ _WHERE = {
     "Study": "blklab.study.model",
     "StudyRun": "blklab.api.study",
     "Timeline": "blklab.timelines.timeline",
+    "TraceFinding": "blklab._core",
+    "TraceFormat": "blklab._core",
+    "TraceReading": "blklab._core",
     "Tunable": "blklab.api.catalogue",
     "UblkCommand": "blklab.api.ublk",
     "Workload": "blklab.api.catalogue",
@@ -298,6 +338,13 @@ _WHERE = {
     "forget": "blklab.api.machine",
     "give_up_rights": "blklab.api.rights",
     "import_results": "blklab.api.results",
+    "Replayed": "blklab.api.whatif",
+    "WhatIf": "blklab.api.whatif",
+    "load_recording": "blklab.api.whatif",
+    "record_run": "blklab.api.whatif",
+    "replay_trace": "blklab.api.whatif",
+    "whatif": "blklab.api.whatif",
+    "import_trace": "blklab.api.traces",
     "io_cost": "blklab.api.iocost",
     "io_cost_qos": "blklab.api.iocost",
     "kernel_shell": "blklab.api.kernels",
@@ -308,8 +355,11 @@ _WHERE = {
     "list_schedulers": "blklab.api.catalogue",
     "list_studies": "blklab.api.studies",
     "list_workloads": "blklab.api.catalogue",
+    "measure_host": "blklab.api.host",
     "modelled_host": "blklab.api.catalogue",
     "names": "blklab.api.names",
+    "read_trace": "blklab.api.traces",
+    "recording_columns": "blklab.api.traces",
     "remove_kernels": "blklab.api.kernels",
     "remove_results": "blklab.api.results",
     "remove_served_disk": "blklab.api.ublk",
@@ -328,6 +378,7 @@ _WHERE = {
     "status": "blklab.api.apply",
     "store_text": "blklab.api.results",
     "stored": "blklab.api.results",
+    "trace_formats": "blklab.api.traces",
     "tunables": "blklab.api.names",
     "undo": "blklab.api.apply",
     "verify": "blklab.api.verify",

@@ -394,6 +394,9 @@ class Scheduler:
 def split_scheduler(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Name and tunables of the same text, with unchecked values. InputError."""
 
+def host_file(text: str, path: str) -> list[tuple[str, int]]:
+    """The values of a host file, by name, all checked; `path` is for messages. InputError."""
+
 class CancelToken:
     """Cancels running simulations, and reports the progress of the latest."""
 
@@ -689,3 +692,307 @@ class BlockEvents:
     def finish(self) -> tuple[Run, int]:
         """``overview`` and ``detail``; ``series`` of the queue and ``disk``'s ``in_flight_ns``,
         ``service_ns`` and ``depth_max``, if no events were missing; and the number of gaps."""
+
+@final
+class TraceFormat:
+    """A format of traces."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def name(self) -> str: ...
+    @property
+    def about(self) -> str:
+        """What it is, in one line."""
+
+@final
+class RecordingColumn:
+    """A column of recordings."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str:
+        """``int64``, ``uint32``, ``uint16`` or ``text``."""
+    @property
+    def nullable(self) -> bool: ...
+    @property
+    def help(self) -> str: ...
+
+@final
+class TraceFinding:
+    """What is odd about a trace."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def kind(self) -> str: ...
+    @property
+    def weight(self) -> Literal["note", "warning", "unusable"]: ...
+    @property
+    def count(self) -> int:
+        """How often it was found."""
+    @property
+    def first(self) -> int:
+        """The first line or record with it, from 1; 0 if it is the whole trace."""
+    @property
+    def found(self) -> str:
+        """What was found there; may be empty."""
+    @property
+    def text(self) -> str:
+        """What it means, and what is done about it."""
+
+@final
+class TraceFigures:
+    """Quantiles of some values, with three digits."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def count(self) -> int: ...
+    @property
+    def min(self) -> int: ...
+    @property
+    def mean(self) -> float: ...
+    @property
+    def p50(self) -> int: ...
+    @property
+    def p90(self) -> int: ...
+    @property
+    def p99(self) -> int: ...
+    @property
+    def p999(self) -> int: ...
+    @property
+    def max(self) -> int: ...
+
+@final
+class TraceOperation:
+    """The I/Os of one operation."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def name(self) -> str: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def sync(self) -> int:
+        """I/Os with this flag, as the next four."""
+    @property
+    def read_ahead(self) -> int: ...
+    @property
+    def meta(self) -> int: ...
+    @property
+    def fua(self) -> int: ...
+    @property
+    def preflush(self) -> int: ...
+    @property
+    def sizes_bytes(self) -> TraceFigures: ...
+    @property
+    def common_sizes(self) -> list[tuple[int, int]]:
+        """Bytes and how many, the most frequent first; 1,000 at most."""
+    @property
+    def q2c_ns(self) -> TraceFigures:
+        """From queue to completion."""
+
+@final
+class TraceProcess:
+    """The I/Os of one process."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def pid(self) -> int:
+        """0 if it is not known."""
+    @property
+    def name(self) -> str: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def read_bytes(self) -> int: ...
+    @property
+    def written_bytes(self) -> int: ...
+    @property
+    def sequential(self) -> int:
+        """I/Os that begin where its one before ended."""
+    @property
+    def mean_q2c_ns(self) -> float | None:
+        """None if no I/O completes."""
+
+@final
+class TraceReading:
+    """A trace that was read: its header, what is wrong with it, its figures."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def format(self) -> str:
+        """The name of the format."""
+    @property
+    def source(self) -> str:
+        """The format with its version; of a recording, what it was made from."""
+    @property
+    def compression(self) -> str | None: ...
+    @property
+    def files(self) -> int: ...
+    @property
+    def level(self) -> Literal["file", "bio", "request"]:
+        """Where the I/Os were recorded."""
+    @property
+    def resolution_ns(self) -> int:
+        """The step of the recorded clock."""
+    @property
+    def spread(self) -> bool:
+        """I/Os of one step were spread over it."""
+    @property
+    def begun_unix_ns(self) -> int | None:
+        """The wall clock at time 0."""
+    @property
+    def machine(self) -> str | None: ...
+    @property
+    def capacity_sectors(self) -> int | None:
+        """The disk's size."""
+    @property
+    def findings(self) -> list[TraceFinding]:
+        """The heaviest first."""
+    @property
+    def count(self) -> int:
+        """How many I/Os."""
+    @property
+    def last_ns(self) -> int:
+        """The last arrival, from the first."""
+    @property
+    def end_ns(self) -> int:
+        """The last completion."""
+    @property
+    def end_sector(self) -> int:
+        """The sector after the highest."""
+    @property
+    def lost(self) -> int:
+        """Events that the tracer lost."""
+    @property
+    def sequential(self) -> int:
+        """I/Os that begin where the one before on their device ended."""
+    @property
+    def devices(self) -> list[tuple[str, int]]:
+        """Names and I/Os; 1,000 at most."""
+    @property
+    def operations(self) -> list[TraceOperation]: ...
+    @property
+    def processes(self) -> list[TraceProcess]:
+        """The one with the most I/Os first; 1,000 at most."""
+    @property
+    def process_count(self) -> int:
+        """All of them."""
+    @property
+    def seeks_sectors(self) -> TraceFigures:
+        """Distances from the end of an I/O to the next of its device; without sequential ones."""
+    @property
+    def q2q_ns(self) -> TraceFigures:
+        """Between arrivals."""
+    @property
+    def q2i_ns(self) -> TraceFigures:
+        """From queue to the scheduler."""
+    @property
+    def i2d_ns(self) -> TraceFigures:
+        """From the scheduler, or queue, to the disk."""
+    @property
+    def d2c_ns(self) -> TraceFigures:
+        """From issue to completion."""
+    @property
+    def q2c_ns(self) -> TraceFigures:
+        """From queue to completion."""
+    @property
+    def depth(self) -> TraceFigures:
+        """I/Os in flight or waiting at an arrival, with it."""
+
+def trace_formats() -> list[TraceFormat]:
+    """The formats of traces, in the order of lists."""
+
+def recording_columns() -> list[RecordingColumn]:
+    """The columns of recordings, in their order."""
+
+def read_trace(
+    path: Path,
+    *,
+    format: str | None = None,  # noqa: A002
+    device: str | None = None,
+    keep_steps: bool = False,
+    capacity_sectors: int | None = None,
+    out: Path | None = None,
+) -> TraceReading:
+    """Read a trace in one pass; write it to the new file `out` as a recording. InputError; OSError
+    if `out` cannot be written."""
+
+@final
+class ReplayNotes:
+    """What a replay does not have as it was recorded."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def processes(self) -> int: ...
+    @property
+    def left_out(self) -> int:
+        """I/Os that are not replayed."""
+    @property
+    def moved(self) -> int:
+        """I/Os with another address."""
+    @property
+    def joined(self) -> int:
+        """I/Os of processes beyond the largest number, which share one."""
+
+class Recording:
+    """A part of a trace, in memory, as a load."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        format: str | None = None,  # noqa: A002
+        device: str | None = None,
+        keep_steps: bool = False,
+        from_ns: int = 0,
+        until_ns: int | None = None,
+    ) -> None:
+        """The I/Os from `from_ns` to before `until_ns`, whose times then count from `from_ns`.
+        InputError."""
+    @property
+    def count(self) -> int: ...
+    @property
+    def last_ns(self) -> int:
+        """The time of the last I/O."""
+    @property
+    def completed(self) -> int:
+        """I/Os with a recorded completion."""
+    @property
+    def end_sector(self) -> int:
+        """The sector after the last one of any I/O."""
+    @property
+    def devices(self) -> list[str]:
+        """Those with I/Os."""
+    @property
+    def level(self) -> Literal["file", "bio", "request"]:
+        """Where it was recorded."""
+
+def replay(
+    recording: Recording,
+    disk: Disk,
+    scheduler: Scheduler,
+    host: Host,
+    way: str,
+    fit: str,
+    seed: int,
+    cancel: CancelToken | None,
+) -> tuple[Run, ReplayNotes]:
+    """Replay to the end without the GIL: `way` is ``open``, ``closed`` or ``inferred``, `fit`
+    ``refuse``, ``wrap`` or ``scale``. InputError, KeyboardInterrupt, RuntimeError as of
+    `simulate`."""
+
+def record(
+    job: Job,
+    disk: Disk,
+    scheduler: Scheduler,
+    host: Host,
+    seed: int,
+    out: Path,
+    cancel: CancelToken | None,
+) -> tuple[Run, int]:
+    """Run as by `simulate`, and write the I/O to `out`, a new file, as a recording: also returns
+    the number of I/Os. OSError if it cannot be written."""

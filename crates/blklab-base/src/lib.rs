@@ -1,6 +1,8 @@
-//! Shared by all crates: units, errors of inputs, words for messages, the event queue.
+//! Shared by all crates: units, errors of inputs, words for messages, the event queue, recorded I/Os.
 
 pub mod event_queue;
 pub mod input_error;
+pub mod recorded;
+pub mod rwbs;
 pub mod text;
 pub mod units;

@@ -22,5 +22,5 @@ pub mod tunable;
 pub mod workload;
 
 pub use blklab_base::input_error::InputError;
-pub use blklab_base::{text, units};
+pub use blklab_base::{recorded, text, units};
 pub use blklab_disk_model as disk;

@@ -2,16 +2,24 @@
 
 use std::sync::atomic::Ordering;
 
+use blklab_base::recorded::{Io, Names, Tables};
+use thiserror::Error;
+
+use crate::block::KERNEL;
 use crate::decisions::Decisions;
 use crate::device::{DeviceId, Layout};
 use crate::disk::{AnyDisk, Disk};
 use crate::engine::{Attached, DeviceMeasured, Engine, Machine, Measured, RunError, Watch};
+use crate::formats::fio::options::PERCENTILES;
 use crate::host::Host;
 use crate::recorder::{SeriesRecorder, Window};
-use crate::result::{DiskCounters, RunResult};
+use crate::request::ProcessId;
+use crate::result::{DiskCounters, DiskTrace, JobResult, RunResult};
 use crate::scheduler::spec::SchedulerSpec;
 use crate::source::fio::{Fio, Jobs};
+use crate::source::replay::{Replay, ReplayError, ReplayPlan, Replayed};
 use crate::tunable::Settings;
+use crate::units::{Bytes, Nanos};
 use crate::workload::plan::Plan;
 
 /// The parts of a simulation.
@@ -70,9 +78,143 @@ pub fn run_and_keep(setup: Setup<'_>, window: Window, watch: &Watch) -> Result<R
     engine.run(watch).map(result)
 }
 
+/// A run and the recording of its I/O.
+pub struct Recorded {
+    /// The run.
+    pub result: RunResult,
+    /// All bios, by time; a process is named after its job, and its number is 1 for the first.
+    pub ios: Vec<Io>,
+    /// Their names.
+    pub tables: Tables,
+}
+
+/// Runs the simulation and records its I/O as it comes to the block layer.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run_and_record(setup: Setup<'_>, watch: &Watch) -> Result<Recorded, RunError> {
+    let mut engine = setup.engine(watch);
+    engine.record();
+    let mut measured = engine.run(watch)?;
+    let mut ios = std::mem::take(&mut measured.devices[0].recorded);
+    let mut tables = Tables::default();
+    let device = tables.devices.id("8:0");
+    let flusher = tables.processes.id("kworker");
+    let jobs = &measured.source;
+    let name = |process: u32| {
+        let owner = usize::try_from(jobs.owner(ProcessId(process))).ok();
+        owner.map_or("", |owner| &jobs.results[owner].name)
+    };
+    for io in &mut ios {
+        io.device = device;
+        io.process = if io.pid == KERNEL { flusher } else { tables.processes.id(name(io.pid - 1)) };
+    }
+    Ok(Recorded { result: result(measured), ios, tables })
+}
+
+/// The parts of a replay.
+pub struct ReplaySetup<'a> {
+    /// The I/Os and processes.
+    pub plan: &'a ReplayPlan,
+    /// The names of the processes.
+    pub names: &'a Names,
+    /// The disk, built from its model.
+    pub disk: AnyDisk,
+    /// The scheduler, its tunables and the queue's.
+    pub scheduler: &'a SchedulerSpec,
+    /// The host.
+    pub host: Host,
+    /// Memory and writeback; a replay does not use them.
+    pub memory: &'a Settings,
+}
+
+impl ReplaySetup<'_> {
+    fn engine(self, watch: &Watch) -> Result<Engine<Replay>, ReplayError> {
+        let ReplaySetup { plan, disk, scheduler, host, memory, .. } = self;
+        let end = plan.ios.iter().map(|io| io.start.not_before).max().unwrap_or_default();
+        watch.end_ns.store(end.0, Ordering::Relaxed);
+        let tasks = plan.tasks();
+        let machine = Machine {
+            disks: vec![Attached { disk, scheduler }],
+            host,
+            memory,
+            locked: Bytes(0),
+            tasks: tasks.clone(),
+            processes: plan.processes.len(),
+        };
+        let world = machine.build(Layout::default());
+        let replay = Replay::new(plan.ios.clone(), &tasks, &world)?;
+        Ok(Engine::new(world, replay))
+    }
+}
+
+/// Replays a recording: a job for each of its processes.
+///
+/// # Errors
+/// See [`ReplayFailed`].
+pub fn replay(setup: ReplaySetup<'_>, watch: &Watch) -> Result<RunResult, ReplayFailed> {
+    let (plan, names) = (setup.plan, setup.names);
+    let measured = setup.engine(watch)?.run(watch)?;
+    Ok(result_of_replay(measured, plan, names))
+}
+
+/// Replays a recording, and records that: with the numbers of processes in the plan.
+///
+/// # Errors
+/// See [`ReplayFailed`].
+pub fn replay_and_record(
+    setup: ReplaySetup<'_>,
+    watch: &Watch,
+) -> Result<(RunResult, Vec<Io>), ReplayFailed> {
+    let (plan, names) = (setup.plan, setup.names);
+    let mut engine = setup.engine(watch)?;
+    engine.record();
+    let mut measured = engine.run(watch)?;
+    let ios = std::mem::take(&mut measured.devices[0].recorded);
+    Ok((result_of_replay(measured, plan, names), ios))
+}
+
+fn result_of_replay(mut measured: Measured<Replayed>, plan: &ReplayPlan, names: &Names) -> RunResult {
+    for (job, process) in measured.source.jobs.iter_mut().zip(&plan.processes) {
+        job.name = match (names.name(process.name), process.pid) {
+            ("", 0) => "trace".to_owned(),
+            ("", pid) => pid.to_string(),
+            (name, 0 | KERNEL) => name.to_owned(),
+            (name, pid) => format!("{name}-{pid}"),
+        };
+        job.percentiles = PERCENTILES.to_vec();
+    }
+    let Measured { duration, source, devices } = measured;
+    let owner = |process: ProcessId| if process == ProcessId::KERNEL { -1 } else { process.0.into() };
+    assembled(duration, source.jobs, devices, owner, |_| ())
+}
+
+/// Why a replay has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ReplayFailed {
+    /// The I/Os do not fit the machine.
+    #[error(transparent)]
+    Refused(#[from] ReplayError),
+    /// The run has failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
 /// The result of fio's processes on any number of devices.
 pub fn result(measured: Measured<Jobs>) -> RunResult {
-    let Measured { duration, source: jobs, devices } = measured;
+    let Measured { duration, mut source, devices } = measured;
+    let results = std::mem::take(&mut source.results);
+    let jobs = source;
+    assembled(duration, results, devices, |process| jobs.owner(process), |trace| jobs.attribute(trace))
+}
+
+fn assembled(
+    duration: Nanos,
+    jobs: Vec<JobResult>,
+    devices: Vec<DeviceMeasured>,
+    owner: impl Fn(ProcessId) -> i64,
+    attribute: impl Fn(&mut DiskTrace),
+) -> RunResult {
     let counters: Vec<_> = devices.iter().map(|device| device.counters).collect();
     let mut all_series = Vec::new();
     let mut of_first = None;
@@ -85,8 +227,8 @@ pub fn result(measured: Measured<Jobs>) -> RunResult {
     let (notes, decisions_left_out) = decisions.unzip();
     let detail_left_out = trace.left_out();
     let (mut overview, overview_stride, mut detail) = trace.finish();
-    jobs.attribute(&mut overview);
-    jobs.attribute(&mut detail);
+    attribute(&mut overview);
+    attribute(&mut detail);
     RunResult {
         duration_ns: duration.0,
         disk: DiskCounters::sum(&counters),
@@ -98,8 +240,8 @@ pub fn result(measured: Measured<Jobs>) -> RunResult {
         detail,
         detail_left_out,
         decisions_left_out,
-        decisions: Decisions::new(&notes.unwrap_or_default(), |process| jobs.owner(process)),
-        jobs: jobs.results,
+        decisions: Decisions::new(&notes.unwrap_or_default(), owner),
+        jobs,
     }
 }
 
@@ -112,7 +254,7 @@ mod tests {
     use crate::disk::catalogue;
     use crate::formats::fio::jobfile::{self, Bare};
     use crate::pagecache::MemoryConfig;
-    use crate::units::{Nanos, Sector};
+    use crate::units::Sector;
     use crate::workload::plan;
 
     const MACHINE: Bare = Bare { memory_mib: 8192, cpus: 4 };

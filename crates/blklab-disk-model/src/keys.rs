@@ -453,6 +453,27 @@ pub static HDD_KEYS: &[Key] = &[
     ),
     key("zero_latency_write", "", Flag, Default("false"), "a write does"),
     key(
+        "read_keeps_passed",
+        "",
+        Flag,
+        Default("false"),
+        "sectors that pass the head before the first one of a read, on its track, go to the read cache too",
+    ),
+    key(
+        "read_ahead_after_hit",
+        "",
+        Flag,
+        Default("false"),
+        "a read that the cache serves wholly is followed by read-ahead too, unless read_ahead_to is distance, which always does so in the stream that the head is in",
+    ),
+    key(
+        "read_ahead_ends_sector",
+        "",
+        Flag,
+        Default("false"),
+        "read-ahead stops at a sector's end, so that a new command waits for it",
+    ),
+    key(
         "write_drops_read",
         "",
         Flag,
@@ -469,6 +490,13 @@ pub static HDD_KEYS: &[Key] = &[
         Integer(1, 4_096),
         Error,
         "separate pieces of data that the write cache can hold",
+    ),
+    key(
+        "write_cache_keeps",
+        "",
+        Flag,
+        Default("false"),
+        "data that have been written to the medium stay in the write cache for later reads until other writes need the room",
     ),
     key(
         "destage_percent",
@@ -513,6 +541,13 @@ pub static HDD_KEYS: &[Key] = &[
         "commands compared for each choice; the next choice continues after them",
     ),
     key(
+        "ncq_batch",
+        "",
+        Integer(1, 65_535),
+        Default("1"),
+        "commands that the drive takes at once: those with addresses closest together, served in order of address and reported together at the end; 1: one at a time, by ncq_policy and ncq_plan",
+    ),
+    key(
         "ncq_ageing",
         "",
         Number(0.0, 1.0),
@@ -532,6 +567,13 @@ pub static HDD_KEYS: &[Key] = &[
         Integer(1, 65_535),
         Default("16"),
         "commands served in order of arrival after a deadline has passed; those of a stream do not count",
+    ),
+    key(
+        "ncq_linger_ms",
+        "ms",
+        Number(0.0, 10_000.0),
+        Default("0"),
+        "time for which the head stays with a stream after the stream's last read, while other commands wait",
     ),
     key("read_overhead_us", "us", Number(0.0, 100_000.0), Error, "controller's work before a read's seek"),
     key(
@@ -599,6 +641,20 @@ pub static HDD_KEYS: &[Key] = &[
         "controller's work after a read's last byte",
     ),
     key("write_end_us", "us", Number(0.0, 100_000.0), Default("0"), "controller's work at a write's end"),
+    key(
+        "write_reselect_us",
+        "us",
+        Number(0.0, 100_000.0),
+        Default("0"),
+        "time to reselect the host at the end of a write that is not cached",
+    ),
+    key(
+        "link_held",
+        "",
+        Flag,
+        Default("false"),
+        "a read from the medium occupies the link from its first sector to its end, also between sectors",
+    ),
     key(
         "link_write_mb_s",
         "MB/s",

@@ -26,7 +26,9 @@ enum Measure {
     Small(Op),
     /// Operations per second of 4 KiB commands over the whole disk, at this queue depth.
     Random(Op, u32),
-    /// Operations per second of such commands, 70 % reads and 30 % writes, at this queue depth.
+    /// The same of 8 KiB commands.
+    Random8(Op, u32),
+    /// Operations per second of 4 KiB commands, 70 % reads and 30 % writes, at this queue depth.
     Mixed(u32),
     /// Mean time of random 4 KiB commands, one at a time, in microseconds.
     RandomLatency(Op),
@@ -81,6 +83,9 @@ impl Figure {
             }
             Measure::Random(Op::Write, _) => &["destage_burst", "program_us", "write_command_us"],
             Measure::Random(..) => &["ncq_plan", "ncq_look_ahead", "command_us"],
+            Measure::Random8(..) => {
+                &["ncq_plan", "ncq_look_ahead", "command_us", "channel_mb_s", "link_mb_s"]
+            }
             Measure::Mixed(_) => &["command_us", "write_command_us"],
             Measure::RandomP99(..) => &["ncq_look_ahead", "ncq_deadline_ms"],
             Measure::SequentialLatency(Op::Write) => &["write_overhead_us", "write_latency_us"],
@@ -148,6 +153,8 @@ pub static FIGURES: &[Figure] = &[
         "4 KiB writes from the disk's start, 32 at a time, none merged",
     ),
     figure("rand_read_qd1_iops", "1/s", Measure::Random(Op::Read, 1), "random 4 KiB reads, one at a time"),
+    figure("rand_read_qd8_iops", "1/s", Measure::Random(Op::Read, 8), "random 4 KiB reads, 8 at a time"),
+    figure("rand_read_8k_qd8_iops", "1/s", Measure::Random8(Op::Read, 8), "random 8 KiB reads, 8 at a time"),
     figure("rand_read_qd16_iops", "1/s", Measure::Random(Op::Read, 16), "random 4 KiB reads, 16 at a time"),
     figure("rand_read_qd32_iops", "1/s", Measure::Random(Op::Read, 32), "random 4 KiB reads, 32 at a time"),
     figure(
@@ -162,6 +169,12 @@ pub static FIGURES: &[Figure] = &[
         "1/s",
         Measure::Random(Op::Write, 32),
         "random 4 KiB writes, 32 at a time",
+    ),
+    figure(
+        "rand_write_qd128_iops",
+        "1/s",
+        Measure::Random(Op::Write, 128),
+        "random 4 KiB writes, 128 at a time",
     ),
     figure(
         "rand_rw70_qd16_iops",
@@ -287,6 +300,9 @@ fn measure(model: &DiskModel, what: Measure) -> f64 {
             rig.sequential(op, from, commands)
         }
         Measure::Random(op, depth) => rig.random(op, depth, warm_up, count).per_second(),
+        Measure::Random8(op, depth) => {
+            rig.random_of(2 * RANDOM_SECTORS, op, depth, warm_up, count).per_second()
+        }
         Measure::Mixed(depth) => {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
             let blocks = capacity / u64::from(RANDOM_SECTORS);
@@ -392,11 +408,15 @@ impl Rig {
 
     /// Random 4 KiB commands over the whole disk.
     pub fn random(&mut self, op: Op, depth: u32, warm_up: u64, count: u64) -> Run {
+        self.random_of(RANDOM_SECTORS, op, depth, warm_up, count)
+    }
+
+    /// The same of commands of `sectors`.
+    fn random_of(&mut self, sectors: u32, op: Op, depth: u32, warm_up: u64, count: u64) -> Run {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
-        let blocks = self.disk.limits().capacity.0 / u64::from(RANDOM_SECTORS);
-        self.drive(depth, warm_up, count, || {
-            (op, rng.next_u64() % blocks * u64::from(RANDOM_SECTORS), RANDOM_SECTORS)
-        })
+        let blocks = self.disk.limits().capacity.0 / u64::from(sectors);
+        let step = || (op, rng.next_u64() % blocks * u64::from(sectors), sectors);
+        self.drive(depth, warm_up, count, step)
     }
 
     /// Keeps `depth` commands, or the disk's maximum, in flight until `warm_up + count` have ended; returns

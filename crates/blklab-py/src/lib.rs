@@ -9,8 +9,10 @@ mod files;
 mod live;
 mod memory;
 mod record;
+mod replay;
 mod run;
 mod specs;
+mod traces;
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -165,17 +167,31 @@ impl CancelToken {
 /// How often Python checks for Ctrl-C.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// Runs the simulation in its own thread, so that this thread, which may be Python's main thread,
-/// can handle signals meanwhile.
+/// Runs the simulation; see [`watched`].
 fn run_watched(setup: Setup<'_>, window: Option<Window>, watch: &Watch) -> PyResult<RunResult> {
+    let run = move || match window {
+        None => simulation::run(setup, watch),
+        Some(window) => simulation::run_and_keep(setup, window, watch),
+    };
+    watched(watch, run)?.map_err(failed)
+}
+
+/// Python's error for a run without result.
+fn failed(error: RunError) -> PyErr {
+    match error {
+        RunError::Cancelled => PyKeyboardInterrupt::new_err(()),
+        RunError::Stuck(_) | RunError::Endless => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
+/// Runs `run` in its own thread, so that this thread, which may be Python's main thread, can handle
+/// signals meanwhile.
+fn watched<T: Send>(watch: &Watch, run: impl FnOnce() -> T + Send) -> PyResult<T> {
     let (running, ended) = mpsc::channel::<()>();
     let (outcome, signals) = thread::scope(|scope| {
         let run = scope.spawn(move || {
             let _hangs_up_at_the_end = running;
-            match window {
-                None => simulation::run(setup, watch),
-                Some(window) => simulation::run_and_keep(setup, window, watch),
-            }
+            run()
         });
         let mut signals = Ok(());
         while signals.is_ok() && ended.recv_timeout(SIGNALS_EVERY) == Err(RecvTimeoutError::Timeout) {
@@ -187,10 +203,7 @@ fn run_watched(setup: Setup<'_>, window: Option<Window>, watch: &Watch) -> PyRes
         (run.join(), signals)
     });
     signals?;
-    outcome.unwrap_or_else(|panic| resume_unwind(panic)).map_err(|error| match error {
-        RunError::Cancelled => PyKeyboardInterrupt::new_err(()),
-        RunError::Stuck(_) | RunError::Endless => PyRuntimeError::new_err(error.to_string()),
-    })
+    Ok(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
 /// Runs a job file on a modelled disk, without the GIL.
@@ -265,10 +278,25 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Job>()?;
     module.add_class::<Scheduler>()?;
     module.add_function(wrap_pyfunction!(specs::split_scheduler, module)?)?;
+    module.add_function(wrap_pyfunction!(specs::host_file, module)?)?;
     module.add_function(wrap_pyfunction!(disk_files, module)?)?;
     module.add_function(wrap_pyfunction!(disk_keys, module)?)?;
     module.add_function(wrap_pyfunction!(disk_ranges, module)?)?;
     module.add_function(wrap_pyfunction!(workload_options, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add_class::<traces::TraceFormat>()?;
+    module.add_class::<traces::RecordingColumn>()?;
+    module.add_class::<traces::TraceFinding>()?;
+    module.add_class::<traces::TraceFigures>()?;
+    module.add_class::<traces::TraceOperation>()?;
+    module.add_class::<traces::TraceProcess>()?;
+    module.add_class::<traces::TraceReading>()?;
+    module.add_function(wrap_pyfunction!(traces::trace_formats, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::recording_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::read_trace, module)?)?;
+    module.add_class::<replay::Recording>()?;
+    module.add_class::<replay::ReplayNotes>()?;
+    module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::record, module)?)?;
     Ok(())
 }

@@ -62,6 +62,12 @@ impl Host {
     }
 }
 
+/// The values of a host file, by name.
+#[pyfunction]
+pub fn host_file(text: &str, path: &str) -> PyResult<Vec<(String, i64)>> {
+    host::file::parse(text, path).map_err(bad_input)
+}
+
 /// A disk model.
 #[pyclass(frozen, module = "blklab._core")]
 pub struct Disk {

@@ -25,6 +25,7 @@ pub const TARGETS: &[Target] = &[
     ("fio_output", jobs::output),
     ("guest_order", guest::order),
     ("guest_records", guest::records),
+    ("host_file", specs::host_file),
     ("host_setting", specs::host),
     ("job_file", jobs::file),
     ("scheduler_spec", specs::scheduler),

@@ -43,6 +43,22 @@ pub fn host(data: &[u8]) {
     assert_eq!((config.memory.0 >> 10).cast_signed(), memory.get("memory_kb"));
 }
 
+pub fn host_file(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match host::file::parse(text, "host.toml") {
+        Ok(values) => {
+            for (name, value) in values {
+                let again = host::file::check(&name, &value.to_string());
+                assert_eq!(again, Ok(value), "a value that was read is good: {name}");
+            }
+        }
+        Err(error) => {
+            assert!(error.line.is_some(), "a refused file without a line: {error}");
+            check_message(&error, data);
+        }
+    }
+}
+
 fn check_bounds(values: impl Iterator<Item = (&'static Tunable, i64)>, tables: &[&[Tunable]]) {
     let mut count = 0;
     for (tunable, value) in values {

@@ -156,6 +156,15 @@ def _hosts() -> list[str]:
     return ["\n".join(f"{row.name}={row.default}" for row in rows), "cpus=1024\nhz=250"]
 
 
+def _host_files() -> list[str]:
+    rows = [row for table in ("host", "page cache") for row in _core.environment()[table]]
+    values = "\n".join(f"{row.name} = {row.default}" for row in rows)
+    return [
+        f'# of a machine\n[host]\n{values}\n[measured]\nkernel = "6.18"\n',
+        "[host]\ncpus = 2\n",
+    ]
+
+
 def _studies() -> list[str]:
     return [*_shortened(_shipped("studies", ".toml")), *_shortened(_shipped("examples", ".toml"))]
 
@@ -304,6 +313,7 @@ _SEEDS: dict[str, Callable[[], Iterable[str | bytes]]] = {
     "fio_output": lambda: [(_FUZZ / "seeds/fio_output.json").read_text()],
     "guest_order": _orders,
     "guest_records": _records,
+    "host_file": _host_files,
     "host_setting": _hosts,
     "job_file": _jobs,
     "scheduler_spec": _schedulers,

@@ -69,6 +69,7 @@ _KINDS: Mapping[str, Callable[[], Iterable[str]]] = {
     "objective": lambda: OBJECTIVES,
     "comparison": _comparisons,
     "export format": lambda: EXPORT_FORMATS,
+    "trace format": lambda: [row.name for row in core.trace_formats()],
 }
 
 
@@ -81,7 +82,8 @@ def names(kind: str) -> list[str]:
     """The names of a kind: ``disk``, ``workload``, ``study``, ``scheduler``, ``host`` (its
     values), ``device`` (of this machine), ``kernel`` (built), ``rig``, ``driver`` (of the kernel
     rig), ``cache`` (states of the page cache), ``objective``, ``comparison`` (numbers in the
-    default store, the latest first), ``export format``. KeyError for another kind."""
+    default store, the latest first), ``export format``, ``trace format``. KeyError for another
+    kind."""
     return list(_KINDS[kind]())
 
 

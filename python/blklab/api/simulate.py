@@ -78,7 +78,7 @@ def simulate(
     """
     place = rig_of(RigSpec(rig, kernel=kernel, driver=driver))
     setup = _setup(
-        _job(job),
+        job_entry(job),
         find_disk(place, disk),
         specs.scheduler(scheduler),
         seed,
@@ -140,7 +140,8 @@ def run_job(
     return JobRun(result, model, options, ended_at if real else None)
 
 
-def _job(job: str | os.PathLike[str] | Entry) -> Entry:
+def job_entry(job: str | os.PathLike[str] | Entry) -> Entry:
+    """A job file by path, a workload by name, or the text of a job file; see `simulate`."""
     if isinstance(job, str) and ("\n" in job or "[" in job):
         return Entry("job", Path("job"), job)
     return specs.workload(job)

@@ -81,6 +81,11 @@ def export_format(incomplete: str) -> list[str]:
     return _named("export format", incomplete)
 
 
+def trace_format(incomplete: str) -> list[str]:
+    """Formats of traces."""
+    return _named("trace format", incomplete)
+
+
 def _named(kind: str, incomplete: str) -> list[str]:
     from blklab.api.names import names
 

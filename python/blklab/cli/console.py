@@ -94,13 +94,13 @@ def print_names(rows: Sequence[tuple[str, str]]) -> None:
     """Names with a line of explanation each, folded to 80 columns."""
     width = max((len(name) for name, _ in rows), default=0) + 2
     for name, text in rows:
-        print(_folded(text or "-", f"{name:{width}}", " " * width))
+        print(folded(text or "-", f"{name:{width}}", " " * width))
 
 
 def print_terms(rows: Iterable[tuple[str, str]]) -> None:
     """A line for each value with its meaning below, folded to 80 columns."""
     for value, meaning in rows:
-        print(f"{value}\n{_folded(meaning, '    ', '    ')}")
+        print(f"{value}\n{folded(meaning, '    ', '    ')}")
 
 
 def print_tunables(rows: Iterable[Tunable]) -> None:
@@ -115,5 +115,6 @@ def print_tunables(rows: Iterable[Tunable]) -> None:
     )
 
 
-def _folded(text: str, first: str, others: str) -> str:
+def folded(text: str, first: str, others: str) -> str:
+    """`text` in lines of 80 columns, the first and the others with these words before them."""
     return textwrap.fill(text, _PLAIN_WIDTH, initial_indent=first, subsequent_indent=others)

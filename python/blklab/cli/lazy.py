@@ -50,6 +50,11 @@ COMMANDS: Mapping[str, Listed] = {
     "run": Listed("run:run", "Run a published comparison again, and check its statements."),
     "fio": Listed("fio:fio", "Run one fio job file once and print what fio prints."),
     "explain": Listed("explain:explain", "Show what happened to each request of a run, and why."),
+    "trace": Listed("trace:app", "Check, show and import traces of I/O of other programs."),
+    "record": Listed("record:record", "Record the I/O of a simulated run, for whatif and trace."),
+    "whatif": Listed(
+        "whatif:whatif", "Say which scheduler would have served a recorded load best."
+    ),
     "devices": Listed(
         "devices:devices",
         "Show this machine's disks, and what sets their scheduler.",
@@ -59,7 +64,11 @@ COMMANDS: Mapping[str, Listed] = {
     "schedulers": Listed("catalogue:schedulers", "List the I/O schedulers, or one's tunables."),
     "workloads": Listed("catalogue:workloads", "List the workloads: job files and real programs."),
     "studies": Listed("catalogue:studies", "List the published comparisons that can be run again."),
-    "host": Listed("catalogue:host", "Show the modelled host: CPUs, memory and writeback."),
+    "host": Listed(
+        "host:app",
+        "Show the modelled host; measure its costs on this machine.",
+        computes=False,
+    ),
     "report": Listed("results:report", "Write a report again, without running anything."),
     "restore": Listed(
         "devices:restore", "Undo what a killed run left on real disks.", computes=False

@@ -108,7 +108,7 @@ HostValues = Annotated[
     typer.Option(
         "--host",
         help="name=value[,...] of the modelled host, see: blklab host; "
-        "guest: the host that --rig kernel has.",
+        "@FILE: a file of blklab host measure; guest: the host that --rig kernel has.",
         autocompletion=complete.host,
     ),
 ]

@@ -33,6 +33,11 @@ def decision_kinds() -> list[str]:
     return _core.decision_kinds()
 
 
+def trace_formats() -> list[_core.TraceFormat]:
+    """Every format of traces that is read."""
+    return _core.trace_formats()
+
+
 def drawn_disk(disk: Disk, seed: int) -> Disk:
     """A disk drawn from the ranges of its file's estimates. InputError if its file is wrong."""
     with core_types():
@@ -60,6 +65,12 @@ def host(changed: Mapping[str, int]) -> _core.Host:
     """The modelled host. InputError if a name or value is wrong."""
     with core_types():
         return _core.Host(dict(changed))
+
+
+def host_file(text: str, path: str) -> dict[str, int]:
+    """The values of a host file; `path` is for messages. InputError if it is wrong."""
+    with core_types():
+        return dict(_core.host_file(text, path))
 
 
 def describe_job(entry: Entry, ignore_unsupported: bool, *, real: bool = False) -> _core.Job:

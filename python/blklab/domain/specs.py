@@ -8,7 +8,8 @@ from pathlib import Path
 
 from blklab import programs
 from blklab.base.catalogue import Entry
-from blklab.base.text import shown
+from blklab.base.files import text_content
+from blklab.base.text import shown, utf8
 from blklab.disks import DISKS
 from blklab.domain import core, job_changes, sweep
 from blklab.domain.experiment import Disk, SchedulerSpec
@@ -20,6 +21,8 @@ GUEST: Mapping[str, int] = {
     "cpus": 1,
     "submit_ns": 0,
     "complete_ns": 0,
+    "driver_ns": 0,
+    "wake_ns": 0,
     "syscall_ns": 0,
     "copy_mb_s": 0,
     "hz": 1000,
@@ -35,7 +38,9 @@ work takes no time, and its disk, behind its own transport, has no file system; 
 disk lets a nanosecond pass after commands have ended. The native driver reads no clock between
 I/Os, and reaps each I/O when it is done."""
 _GUEST = "guest"
-_EXPECTED = f"name=number or {_GUEST}"
+_FILE = "@"
+_EXPECTED = f"name=number, {_FILE}FILE or {_GUEST}"
+_HOST_FILE_BYTES_MAX = 1 << 20
 
 
 def guest(hz: int, has_transports: bool) -> dict[str, int]:
@@ -74,10 +79,12 @@ def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
 
 
 def host(changes: Iterable[str]) -> dict[str, int]:
-    """``name=value`` or several with commas: tunables of the host and its page cache; ``guest``
-    stands for all values of `GUEST` that are not given."""
+    """``name=value`` or several with commas: tunables of the host and its page cache. ``@FILE``
+    stands for the values of a host file, ``guest`` for those of `GUEST`; values given beside it
+    replace its own."""
     values: dict[str, int] = {}
-    is_guest = False
+    base: dict[str, int] = {}
+    stands_for = ""
 
     def put(name: str, value: int) -> None:
         if name in values:
@@ -86,10 +93,14 @@ def host(changes: Iterable[str]) -> dict[str, int]:
 
     for change in ",".join(changes).split(","):
         name, _, value = shown(change).partition("=")
+        word = change.strip()
         if not change:
             continue
-        if change.strip() == _GUEST:
-            is_guest = True
+        if word == _GUEST or word.startswith(_FILE):
+            if stands_for and (stands_for, word) != (_GUEST, _GUEST):
+                raise InputError(f"--host: '{shown(word)}' beside '{shown(stands_for)}'; give one")
+            stands_for = word
+            base = dict(GUEST) if word == _GUEST else host_file(Path(word.removeprefix(_FILE)))
             continue
         try:
             number = int(value)
@@ -100,10 +111,15 @@ def host(changes: Iterable[str]) -> dict[str, int]:
                 expected=_EXPECTED,
             ) from None
         put(name.strip(), number)
-    if is_guest:
-        values = {**GUEST, **values}
+    values = {**base, **values}
     core.check_host(values)
     return values
+
+
+def host_file(path: Path) -> dict[str, int]:
+    """The values of a host file, as ``blklab host measure`` writes it. InputError."""
+    text = text_content(path, _HOST_FILE_BYTES_MAX, "a host file")
+    return core.host_file(text, utf8(str(path)))
 
 
 def settings(changes: Iterable[str]) -> dict[str, str]:

@@ -32,12 +32,15 @@ macro_rules! queue {
 mod dispatch;
 mod limits;
 mod merging;
+mod recording;
 mod refused;
 mod rules;
 mod stream;
 mod tags;
 #[cfg(test)]
 mod tests;
+
+use blklab_base::recorded::{Flags, Io};
 
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::Host;
@@ -47,9 +50,11 @@ use crate::result::DiskCounters;
 use crate::scheduler::journal::{Journal, Note};
 use crate::scheduler::{AnyScheduler, Generation, QueueLimits, Tasks};
 use crate::units::Nanos;
+use recording::Recording;
 use refused::Refused;
 
 pub use limits::queue_limits;
+pub use recording::KERNEL;
 pub use rules::Manner;
 use rules::Rules;
 pub use stream::{BIO_SECTORS, BioStream};
@@ -173,6 +178,7 @@ pub struct Block {
     /// Depth and throughput over time.
     pub series: SeriesRecorder,
     trace: TraceRecorder,
+    recording: Option<Box<Recording>>,
 }
 
 impl Block {
@@ -213,6 +219,7 @@ impl Block {
             counters: DiskCounters::default(),
             series: SeriesRecorder::default(),
             trace: TraceRecorder::default(),
+            recording: None,
             limits,
             tasks,
             scheduler,
@@ -277,6 +284,21 @@ impl Block {
     /// [`Block::run_worker`].
     #[inline]
     pub fn submit(&mut self, now: Nanos, bio: &Bio, manner: Manner, disk: &mut AnyDisk) -> Submitted {
+        if let Some(recording) = &mut self.recording
+            && manner.again.is_none()
+        {
+            let plug = match (manner.plugged, self.plug.is_empty()) {
+                (false, _) => Flags::BARE,
+                (true, true) => Flags::default(),
+                (true, false) => Flags::JOINS_PLUG,
+            };
+            recording.queued(now, bio, plug);
+        }
+        self.take(now, bio, manner, disk)
+    }
+
+    #[inline]
+    fn take(&mut self, now: Nanos, bio: &Bio, manner: Manner, disk: &mut AnyDisk) -> Submitted {
         if bio.op == Op::Flush {
             self.flushes.waiting.push(bio.owner);
             // `blk_kick_flush` leaves the flush to the worker (`blk_mq_kick_requeue_list`).
@@ -284,7 +306,7 @@ impl Block {
             return Submitted::Taken;
         }
         if bio.fua && !self.volatile_write_cache {
-            return self.submit(now, &Bio { fua: false, ..*bio }, manner, disk);
+            return self.take(now, &Bio { fua: false, ..*bio }, manner, disk);
         }
         if manner.again.is_none() && (self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio)) {
             return Submitted::Taken;
@@ -470,6 +492,9 @@ impl Block {
                 self.mark(hw_queue);
             }
         }
+        if self.recording.is_some() {
+            self.record_completed(now, id);
+        }
         let request = &self.requests[id];
         let hw_queue = &mut self.hw_queues[usize::from(request.hw_queue)];
         hw_queue.in_flight -= 1;
@@ -499,6 +524,35 @@ impl Block {
                 self.worker_due = Nanos::NEVER;
             }
         }
+    }
+
+    #[cold]
+    fn record_completed(&mut self, now: Nanos, id: RequestId) {
+        let Some(recording) = &mut self.recording else { return };
+        let request = &self.requests[id];
+        if request.op == Op::Flush {
+            for &owner in &self.flushes.running {
+                recording.completed(owner, request, now);
+            }
+            return;
+        }
+        recording.completed(request.owner, request, now);
+        let mut node = request.rest.head;
+        while node != BioChain::END {
+            let BioNode { owner, next } = self.bios[node as usize];
+            recording.completed(owner, request, now);
+            node = next;
+        }
+    }
+
+    /// Records all bios from now on.
+    pub fn record(&mut self) {
+        self.recording = Some(Box::default());
+    }
+
+    /// The recorded bios.
+    pub fn recorded(&mut self) -> Vec<Io> {
+        self.recording.take().map_or_else(Vec::new, |recording| recording.finish())
     }
 
     /// A run of the hardware queue after a completion may dispatch a request.

@@ -294,8 +294,9 @@ fn a_completion_runs_the_queue_of_a_disk_that_was_full() {
     {
         let mut rig = Rig::with_budget(scheduler, budget);
         rig.plug([100, 500]);
+        assert_eq!(rig.block.in_flight, 1, "{scheduler}, budget {budget}: the disk takes one");
         assert_eq!(rig.end_one(), [100]);
-        assert_eq!(rig.block.in_flight, 1, "{scheduler}, budget {budget}");
+        assert_eq!(rig.block.in_flight, 1, "{scheduler}, budget {budget}: the next one");
     }
 }
 

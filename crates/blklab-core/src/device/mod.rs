@@ -13,7 +13,7 @@ mod waiters;
 use crate::block::{BioStream, Block, Manner, Submitted};
 use crate::containers::few::Few;
 use crate::disk::{AnyDisk, Completion, Disk};
-use crate::host::Lock;
+use crate::host::{Cpus, Driver, Lock};
 use crate::request::{Actor, Bio};
 use crate::units::Nanos;
 
@@ -46,6 +46,16 @@ pub enum Notice {
 }
 
 impl Ended {
+    /// A command has ended.
+    #[inline]
+    fn take(&mut self, block: &mut Block, waiters: &mut RequestWaiters, completion: Completion) {
+        block.complete(completion, &mut self.owners);
+        if !waiters.is_empty() && !block.is_single_queue() {
+            waiters.wake(block, &mut self.woken);
+            self.woken_after.resize(self.woken.len(), self.owners.len());
+        }
+    }
+
     /// No actor is to be notified.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -73,6 +83,7 @@ pub struct Device {
     pub disk: AnyDisk,
     /// The scheduler's lock.
     pub lock: Lock,
+    driver: Driver,
     waiters: RequestWaiters,
     /// The time of its next event, as of the latest [`Devices::next_event_to_happen`].
     due: Nanos,
@@ -82,12 +93,13 @@ pub struct Device {
 
 impl Device {
     /// An idle device.
-    pub fn new(block: Block, disk: AnyDisk, lock: Lock) -> Device {
+    pub fn new(block: Block, disk: AnyDisk, lock: Lock, driver: Driver) -> Device {
         Device {
             waiters: RequestWaiters::new(&block),
             block,
             disk,
             lock,
+            driver,
             due: Nanos::NEVER,
             completions: Vec::new(),
         }
@@ -135,32 +147,38 @@ impl Device {
         self.block.unplug(now, &mut self.disk);
     }
 
-    /// The time of the next event of the disk, the scheduler or the worker.
+    /// The time of the next event of the disk, the driver, the scheduler or the worker.
     #[inline]
     fn next_event(&self) -> Nanos {
-        self.disk.next_event().min(self.block.next_timer())
+        self.disk.next_event().min(self.block.next_timer()).min(self.driver.due())
     }
 
     /// Performs what is due at `now`; returns the time at which everything else goes on, which is
     /// `interrupt` later if commands have ended. Not inlined: most events are not the device's.
     #[inline(never)]
-    fn happen(&mut self, now: Nanos, interrupt: Nanos, ended: &mut Ended) -> Nanos {
+    fn happen(&mut self, now: Nanos, interrupt: Nanos, ended: &mut Ended, cpus: &mut Cpus) -> Nanos {
         let mut then = now;
         if self.disk.next_event() <= now {
             self.disk.advance(now, &mut self.completions);
-            if interrupt > Nanos::ZERO && !self.completions.is_empty() {
-                then += interrupt;
-                self.disk.advance(then, &mut self.completions);
-            }
-            for completion in self.completions.drain(..) {
-                let at = completion.at.max(now);
-                self.block.complete(Completion { at, ..completion }, &mut ended.owners);
-                if !self.waiters.is_empty() && !self.block.is_single_queue() {
-                    self.waiters.wake(&mut self.block, &mut ended.woken);
-                    ended.woken_after.resize(ended.woken.len(), ended.owners.len());
+            if self.driver.has_thread() {
+                self.completions.drain(..).for_each(|served| self.driver.take(now, served, cpus));
+            } else {
+                if interrupt > Nanos::ZERO && !self.completions.is_empty() {
+                    then += interrupt;
+                    self.disk.advance(then, &mut self.completions);
                 }
+                for completion in self.completions.drain(..) {
+                    let at = completion.at.max(now);
+                    ended.take(&mut self.block, &mut self.waiters, Completion { at, ..completion });
+                }
+                self.block.run(then, &mut self.disk);
             }
-            self.block.run(then, &mut self.disk);
+        }
+        if self.driver.due() <= now {
+            while let Some(completion) = self.driver.finish(now, cpus) {
+                ended.take(&mut self.block, &mut self.waiters, Completion { at: now, ..completion });
+            }
+            self.block.run(now, &mut self.disk);
         }
         if self.block.next_timer() <= then {
             self.block.timer(then);
@@ -260,13 +278,14 @@ impl Devices {
     }
 
     /// Performs what is due at `now`; call [`Devices::next_event_to_happen`] first. Returns the
-    /// time at which processes go on; see [`crate::host::Host::interrupt`].
+    /// time at which processes go on; see [`crate::host::Host::interrupt`]. Threads of drivers run on
+    /// `cpus`.
     #[inline]
-    pub fn happen(&mut self, now: Nanos, interrupt: Nanos, ended: &mut Ended) -> Nanos {
+    pub fn happen(&mut self, now: Nanos, interrupt: Nanos, ended: &mut Ended, cpus: &mut Cpus) -> Nanos {
         let mut then = now;
         self.0.each(|_, device| {
             if device.due <= now {
-                then = then.max(device.happen(now, interrupt, ended));
+                then = then.max(device.happen(now, interrupt, ended, cpus));
             }
         });
         then

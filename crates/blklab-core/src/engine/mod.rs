@@ -16,12 +16,13 @@ mod world;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use blklab_base::recorded::Io;
 use thiserror::Error;
 
 use crate::block::{Block, queue_limits};
 use crate::device::{Backing, Device, Devices, Ended, Layout, Notice, PlacedFile, Volume};
 use crate::disk::{AnyDisk, Disk};
-use crate::host::{Host, Lock};
+use crate::host::{Driver, Host};
 use crate::pagecache::{BackingConfig, BackingId, MemoryConfig, PAGE_BYTES, PageCache};
 use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
 use crate::request::{Actor, ProcessId};
@@ -120,9 +121,11 @@ impl Machine<'_> {
             let limits = queue_limits(disk.limits(), scheduler.info, &host, &scheduler.queue);
             let elevator = AnyScheduler::new(scheduler.info.name, &scheduler.settings, &limits, &tasks)
                 .expect("a specification names a scheduler of the registry");
-            let hold = if host.is_free() { 0 } else { scheduler.info.lock_ns };
             let block = Block::new(&disk, limits, elevator, tasks.clone(), &host);
-            Device::new(block, disk, Lock::new(Nanos(hold)))
+            // Drivers of real disks have no thread; a constant disk stands for a device that has one.
+            let is_real = !matches!(disk, AnyDisk::Constant(_));
+            let driver = Driver::new(if is_real { Nanos::ZERO } else { host.driver });
+            Device::new(block, disk, host.lock(scheduler.info), driver)
         };
         let devices: Vec<_> = disks.into_iter().map(device).collect();
         let mut max_io: Vec<_> = devices.iter().map(|device| device.block.limits().max_sectors).collect();
@@ -195,6 +198,8 @@ pub struct DeviceMeasured {
     /// The scheduler's decisions in the window, and the number that did not fit; `None` if the
     /// journal was off.
     pub decisions: Option<(Vec<Note>, u64)>,
+    /// All bios, after [`Engine::record`].
+    pub recorded: Vec<Io>,
 }
 
 /// A run's measurements.
@@ -231,6 +236,11 @@ impl<S: Source> Engine<S> {
             device.block.keep(window);
             device.disk.keep_begins();
         }
+    }
+
+    /// Records all bios.
+    pub fn record(&mut self) {
+        self.world.devices.iter_mut().for_each(|(_, device)| device.block.record());
     }
 
     /// Runs until the last process has ended.
@@ -349,10 +359,11 @@ impl<S: Source> Engine<S> {
         let duration = self.world.now();
         let device = |mut device: Device| {
             let decisions = device.block.decisions();
+            let recorded = device.block.recorded();
             let disk_busy_ns = device.disk.busy().0;
             let (counters, series, trace) = device.block.finish(duration);
             let counters = DiskCounters { disk_busy_ns, ..counters };
-            DeviceMeasured { counters, series, trace, decisions }
+            DeviceMeasured { counters, series, trace, decisions, recorded }
         };
         let devices = self.world.devices.into_vec().into_iter().map(device).collect();
         Measured { duration, source: self.source.finish(), devices }

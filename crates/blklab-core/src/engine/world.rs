@@ -136,7 +136,7 @@ impl World {
         }
         self.clock.run_to(at);
         self.clock.interrupt();
-        let then = self.devices.happen(self.clock.now(), self.host.interrupt, ended);
+        let then = self.devices.happen(self.clock.now(), self.host.interrupt, ended, &mut self.cpus);
         self.clock.run_to(then);
         self.wake_flushers();
         self.wakeups.expire(then);

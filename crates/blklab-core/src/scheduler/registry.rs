@@ -1,7 +1,9 @@
 //! All schedulers, by name. One line each; dispatch is static.
 
+use std::marker::PhantomData;
+
 use super::journal::Journal;
-use super::{Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use super::{Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit};
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 
@@ -16,6 +18,9 @@ macro_rules! schedulers {
 
         /// Every scheduler's description, in the registry's order.
         pub const ALL: &[Info] = &[$(<$type as Scheduler>::INFO),+];
+
+        /// The host's tunable `lock_ns.NAME` of every scheduler, in the same order.
+        pub const LOCKS: &[Tunable] = &[$(Cost::<$type>::LOCK),+];
 
         /// Calls `$call` on the current scheduler.
         macro_rules! each {
@@ -51,6 +56,39 @@ schedulers! {
     Bfq => super::bfq::Bfq,
     Bfq2008 => super::bfq_2008::Bfq2008,
 }
+
+/// What a scheduler costs its host.
+struct Cost<S>(PhantomData<S>);
+
+impl<S: Scheduler> Cost<S> {
+    const BYTES: &'static [u8] = &{
+        let mut bytes = [0; NAME_BYTES];
+        let (before, name) = (LOCK.as_bytes(), S::INFO.name.as_bytes());
+        let mut index = 0;
+        while index < before.len() + name.len() {
+            bytes[index] = if index < before.len() { before[index] } else { name[index - before.len()] };
+            index += 1;
+        }
+        bytes
+    };
+
+    const LOCK: Tunable = Tunable {
+        name: match std::str::from_utf8(Self::BYTES.split_at(LOCK.len() + S::INFO.name.len()).0) {
+            Ok(name) => name,
+            Err(_) => panic!("two texts make one text"),
+        },
+        unit: Unit::Nanoseconds,
+        default: S::INFO.lock_ns as i64,
+        min: 0,
+        max: 1_000_000,
+        help: "CPU time of one I/O under this scheduler's lock",
+    };
+}
+
+/// The beginning of the name of a scheduler's cost.
+const LOCK: &str = "lock_ns.";
+/// The longest such name.
+const NAME_BYTES: usize = 64;
 
 /// The description of the scheduler called `name`.
 pub fn info(name: &str) -> Option<&'static Info> {

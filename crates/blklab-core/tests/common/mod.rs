@@ -10,7 +10,7 @@ use blklab_core::pagecache::MemoryConfig;
 use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
-use blklab_core::simulation::{self, Setup};
+use blklab_core::simulation::{self, Recorded, Setup};
 use blklab_core::workload::plan;
 
 const MACHINE: Bare = Bare { memory_mib: 8192, cpus: 4 };
@@ -73,7 +73,14 @@ impl<'a> Experiment<'a> {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn run_by(&self, run: impl Fn(Setup<'_>) -> Result<RunResult, RunError>) -> Result<RunResult, RunError> {
+    /// The result, and a recording of all bios.
+    #[allow(dead_code)] // Not every test file that includes this asks.
+    pub fn record(&self) -> Recorded {
+        self.run_by(|setup| simulation::run_and_record(setup, &Watch::default()))
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn run_by<T>(&self, run: impl Fn(Setup<'_>) -> Result<T, RunError>) -> Result<T, RunError> {
         let model = disk(self.disk);
         let file = jobfile::parse(self.job, "test.fio", &mut { MACHINE }, Default::default())
             .unwrap_or_else(|error| panic!("{error}"));

@@ -39,6 +39,9 @@ impl Hdd {
 
     /// Fixes the order of as many commands as the drive plans.
     fn plan(&mut self, now: u64) {
+        if self.config.batch > 1 {
+            return;
+        }
         while self.queue.plan_lacks() {
             // Place and time at which the arm will have finished the planned commands, without interruptions.
             let free = self.work.as_ref().map_or(now, |(end, _)| now.max(*end));
@@ -179,6 +182,12 @@ impl Hdd {
         if !self.queue.any_ready(now) {
             return self.look(self.queue.ready().unwrap_or(now));
         }
+        if self.lingers(now) {
+            return;
+        }
+        if self.config.batch > 1 && !self.take_batch(now) {
+            return;
+        }
         if let Some(slot) = self.queue.next_planned() {
             return self.serve(now, slot, None);
         }
@@ -265,9 +274,10 @@ impl Hdd {
     /// Moves the head to the command's first sector and serves the command. `reached`: the time of arrival,
     /// if known.
     pub(super) fn serve(&mut self, now: u64, slot: QueueIndex, reached: Option<u64>) {
+        let in_batch = self.is_in_batch(slot);
         let queued = self.queue.take(slot);
         self.begins.note(queued.tag, now);
-        self.stream = None;
+        let leaves = self.leave_stream(now);
         let mut start = queued.span.start;
         let continued = if queued.write { None } else { self.read_cache.continues(start) };
         if let Some(segment) = continued {
@@ -281,16 +291,37 @@ impl Hdd {
             let share = self.config.read_reselect_share * queued.span.len() as f64;
             self.send(now.max(queued.ready), start - queued.span.start, share.ceil() as u64);
         }
-        let sets_out = now.max(queued.ready);
+        let sets_out = leaves.max(queued.ready);
         let moved = self.move_ns(&self.head, &place, queued.write);
         let waits = if queued.write { self.write_waits_ns(&queued, sets_out) } else { 0 };
         let begins = match reached {
-            Some(reached) if in_front && queued.ready <= now && waits <= moved => reached,
+            Some(reached) if in_front && sets_out == now && waits <= moved => reached,
             _ => self.comes_round(sets_out, moved.max(waits), place.angle_ns),
         };
+        let passed = match continued {
+            None if self.config.read_keeps_passed && !queued.write => {
+                self.config.geometry.passed_before(start, &place, begins - (sets_out + moved))
+            }
+            _ => 0,
+        };
         let end = self.work_on(sets_out + moved, begins, span, place, queued.write);
+        if self.config.link_held && !queued.write {
+            self.held = (begins.min(end), end);
+        }
         self.busy_ns += end - now;
-        self.work = Some((end, Work::Serve(Served::new(&queued), continued)));
+        self.work = Some((end, Work::Serve(Served::new(&queued, passed, in_batch), continued)));
+    }
+
+    /// The head leaves the stream, if it is in one; returns the time from which it may move.
+    pub(super) fn leave_stream(&mut self, now: u64) -> u64 {
+        let Some(stream) = self.stream.take() else { return now };
+        // Between two tracks no sector passes.
+        let in_sector = stream.at < stream.limit && stream.time < now;
+        if !self.config.read_ahead_ends_sector || !in_sector {
+            return now;
+        }
+        self.read_cache.extend(stream.segment, stream.at + 1);
+        (stream.time + (self.head.sector_fx >> 32)).max(now)
     }
 
     /// The least time from `now` until a write's first sector may pass the head, so that each sector's data
@@ -312,6 +343,7 @@ impl Hdd {
 
     /// Serves a read that the head reaches by reading ahead.
     pub(super) fn serve_stream(&mut self, now: u64, stream: Stream, slot: QueueIndex) {
+        let in_batch = self.is_in_batch(slot);
         let queued = self.queue.take(slot);
         self.begins.note(queued.tag, now);
         let mut end = now;
@@ -327,9 +359,12 @@ impl Hdd {
                 stream.time
             };
             end = self.pass(queued.span.end - stream.at, time, false).max(now);
+            if self.config.link_held {
+                self.held = (time.clamp(now, end), end);
+            }
         }
         self.busy_ns += end - now;
-        self.work = Some((end, Work::Serve(Served::new(&queued), Some(stream.segment))));
+        self.work = Some((end, Work::Serve(Served::new(&queued, 0, in_batch), Some(stream.segment))));
     }
 
     /// The head reaches the track at `arrives` and `place` at `start`: lets all of `span`, which begins
@@ -385,7 +420,8 @@ impl Hdd {
             Work::Serve(served, _) if served.write => {
                 let geometry = &self.config.geometry;
                 self.write_cache.remove(served.span, served.order, |lba| geometry.locate(lba));
-                self.end(now + self.config.write_end_ns, served.tag, None);
+                let reported = now + self.config.write_reselect_ns + self.config.write_end_ns;
+                self.report(reported, &served);
                 self.admit(now);
             }
             Work::Serve(served, continued) => {
@@ -395,11 +431,11 @@ impl Hdd {
                     end = end.max(sending.until());
                     self.link_free = end;
                 }
-                self.end(end + self.config.read_end_ns, served.tag, None);
-                self.read_on(now, served.span, continued);
+                self.report(end + self.config.read_end_ns, &served);
+                self.read_on(now, &served, continued);
             }
             Work::Destage => {
-                self.write_cache.under_way = None;
+                self.write_cache.end_writing();
                 self.admit(now);
             }
         }
@@ -410,7 +446,8 @@ impl Hdd {
     }
 
     /// After a read: adds it to the segment that it continues, if any, and lets the head read ahead.
-    fn read_on(&mut self, now: u64, span: Span, continued: Option<usize>) {
+    fn read_on(&mut self, now: u64, served: &Served, continued: Option<usize>) {
+        let span = served.span;
         let segment = match continued {
             Some(segment) => segment,
             None => self.read_cache.replace(span),
@@ -418,12 +455,45 @@ impl Hdd {
         let at = self.head_lba.max(span.end);
         self.read_cache.extend(segment, at);
         let limit = self.read_on_to(span.end, segment, continued.is_some());
+        self.read_cache.add_passed(segment, u64::from(served.passed), limit);
         let time = match self.stream {
             Some(stream) if span.end <= stream.at => stream.time,
             _ => self.comes_round(now, 0, self.head.angle_ns),
         };
+        self.lingers_until = 0;
+        if continued.is_some() {
+            self.linger(now);
+        }
         let on = self.config.read_ahead_sectors > 0;
         self.stream = on.then_some(Stream { segment, at, time, limit: limit.max(at) });
+    }
+
+    /// After a read that this segment has served wholly, up to `end`: the head reads ahead from the segment's
+    /// end, as after a read from the medium, if nothing else waits for it.
+    pub(super) fn read_on_again(&mut self, now: u64, segment: usize, end: u64) {
+        let idle = self.work.is_none()
+            && self.queue.is_empty()
+            && self.flushes.is_empty()
+            && self.write_cache.extents.is_empty();
+        let at = self.read_cache.span(segment).end;
+        let limit = self.read_on_to(end, segment, true);
+        if !idle || limit <= at {
+            return;
+        }
+        let stream = self.stream.filter(|stream| stream.segment == segment);
+        let time = match stream {
+            Some(stream) if stream.at < stream.limit => stream.time,
+            Some(_) => self.comes_round(now, 0, self.head.angle_ns),
+            None => {
+                let leaves = self.leave_stream(now);
+                let place = self.config.geometry.locate(at);
+                let moved = self.move_ns(&self.head, &place, false);
+                (self.head, self.head_lba) = (place, at);
+                self.comes_round(leaves, moved, place.angle_ns)
+            }
+        };
+        let limit = limit.max(stream.map_or(0, |stream| stream.limit));
+        self.stream = Some(Stream { segment, at, time, limit });
     }
 
     /// The end of the read-ahead after a read that ends at `end`.
@@ -440,7 +510,7 @@ impl Hdd {
             AheadTo::NextTrack if continued => track_end(track_end(end - 1)).min(most),
             AheadTo::Track | AheadTo::NextTrack => track_end(end - 1).min(most),
         };
-        let full = self.read_cache.span(segment).start + room;
+        let full = self.read_cache.requested_from(segment) + room;
         let rule = if self.config.read_ahead_keeps { rule.min(full) } else { rule };
         rule.min(self.limits.capacity.0)
     }

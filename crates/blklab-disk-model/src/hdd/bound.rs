@@ -11,6 +11,8 @@
 //! * the writing of all data in the write cache, piece by piece, if it or a command before it is a
 //!   flush or a write that finds the cache full.
 //!
+//! On a drive that takes batches it may wait as long again for the others of its batch.
+//!
 //! A read has that last part only if there are such commands. The bound is safe, not tight: no workload makes
 //! every seek the longest.
 
@@ -32,21 +34,24 @@ impl HddConfig {
     pub(crate) fn longest_wait(&self, depth: u64, largest: u64) -> LongestWait {
         let before = self.read_overhead_ns.iter().chain(&self.read_hit_ns).chain(&self.write_overhead_ns);
         let before = before.fold(self.write_data_ns.unwrap_or(0), |most, ns| most.max(*ns));
-        let overhead = before + self.read_reselect_ns + self.read_end_ns.max(self.write_end_ns);
+        let after = self.read_end_ns.max(self.write_reselect_ns + self.write_end_ns);
+        let overhead = before + self.read_reselect_ns + after;
         // The link carries a command's data once; reads wait for the link again with their last block.
         let link = (2 * largest * self.link_fx.max(self.link_write_fx)) >> 16;
         let before = self.deadline_ns + depth * (overhead + link);
         let (at_arm, sectors) = (depth + 1, depth * largest + largest.max(DESTAGE_SECTORS));
         let reads = before + self.arm_ns(at_arm, sectors);
+        // Each command of a batch has been served by its own bound, and all were there when the batch began.
+        let batch = if self.batch > 1 { 2 } else { 1 };
         if !self.write_cache {
-            return LongestWait { reads: Nanos(reads), any: Nanos(reads) };
+            return LongestWait { reads: Nanos(batch * reads), any: Nanos(batch * reads) };
         }
         // Extents in the cache, plus those of admitted writes and of extents cut in two.
         let extents = self.write_cache_extents as u64 + 3 * depth + 1;
         let data = self.write_cache_sectors + depth * largest;
         let pieces = at_arm + extents + data / DESTAGE_SECTORS;
         let any = before + self.arm_ns(pieces, sectors + data);
-        LongestWait { reads: Nanos(reads), any: Nanos(any) }
+        LongestWait { reads: Nanos(batch * reads), any: Nanos(batch * any) }
     }
 
     /// The longest time of the arm for `pieces` with this total of sectors.
@@ -155,7 +160,8 @@ mod tests {
         fn no_command_waits_longer_than_the_bound(
             flows in prop::collection::vec(flow(), 1..5), write_cache: bool, read_ahead: bool,
             policy in 0usize..4, plan in 1u32..10, burst in 1u32..40, serpentine: bool, deadline in 20u32..400, batch in 1u32..64,
-            cache_kib in 64u32..2048, extents in 2u32..64, seed: u64,
+            cache_kib in 64u32..2048, extents in 2u32..64, linger in 0u32..200,
+            taken in 1u32..40, facts: bool, seed: u64,
         ) {
             let on = |flag| if flag { "on" } else { "off" };
             let model = model(&[
@@ -165,6 +171,8 @@ mod tests {
                 ("mapping", if serpentine { "serpentine" } else { "plain" }),
                 ("ncq_deadline_ms", &deadline.to_string()), ("ncq_deadline_batch", &batch.to_string()),
                 ("write_cache_kib", &cache_kib.to_string()), ("write_cache_extents", &extents.to_string()),
+                ("ncq_linger_ms", &linger.to_string()), ("ncq_batch", &taken.to_string()), ("link_held", on(facts)),
+                ("read_ahead_ends_sector", on(facts)), ("write_reselect_us", if facts { "300" } else { "0" }),
             ]);
             let depth = flows.iter().map(|flow| flow.in_flight).sum();
             let largest = flows.iter().map(|flow| flow.sectors).max().unwrap();
@@ -192,6 +200,55 @@ mod tests {
         assert!((20.0..40.0).contains(&rounds), "{reads} reads in a minute");
         let bytes = found[0].0 * 1_024 * 512;
         assert!(bytes > 60 * 20_000_000, "the stream got {} MB/s", bytes / 60_000_000);
+    }
+
+    #[test]
+    fn a_read_beside_a_stream_with_one_read_in_flight_waits_only_on_a_drive_that_lingers() {
+        let stream =
+            Flow { op: Op::Read, fua: false, sequential: true, sectors: 256, in_flight: 1, first: 0 };
+        let random = Flow { sequential: false, sectors: 8, first: 500_000, ..stream };
+        let minute = |linger| {
+            let deadline = [("ncq_deadline_ms", "1500"), ("ncq_deadline_batch", "10")];
+            let model = model(&[&deadline[..], &[("ncq_linger_ms", linger)]].concat());
+            let bound = model.longest_wait(2, 256).unwrap().reads;
+            let found = waits(&model, &[stream, random], Nanos::from_secs(60), 1);
+            assert!(found[1].1 <= bound, "{:?} of {bound:?}", found[1]);
+            (found[0].0, found[1].0, found[1].1)
+        };
+        let (_, reads, longest) = minute("0");
+        assert!(reads > 2_000 && longest < Nanos::from_millis(100), "{reads} reads, longest {longest:?}");
+        let (streamed, reads, longest) = minute("5");
+        assert!((200..400).contains(&reads), "{reads} reads: ten after each deadline");
+        assert!(longest >= Nanos::from_millis(1_500), "{longest:?}");
+        assert!(streamed * 256 * 512 > 60 * 20_000_000, "the stream got {streamed} reads");
+    }
+
+    #[test]
+    fn a_drive_lingers_also_while_its_read_ahead_serves_the_stream() {
+        let mut disk = model(&[("ncq_deadline_ms", "300"), ("ncq_linger_ms", "5")]).build(1);
+        let read = |tag, sector| Command {
+            tag: Tag(tag),
+            op: Op::Read,
+            sector: Sector(sector),
+            sectors: 8,
+            fua: false,
+        };
+        let mut done = Vec::new();
+        // A read of the stream each 2 ms, slower than the medium; beside it another from 40 ms on.
+        for step in 0..200u64 {
+            let now = Nanos::from_millis(2 * step);
+            while disk.next_event() <= now {
+                let event = disk.next_event();
+                disk.advance(event, &mut done);
+            }
+            disk.submit(now, read(0, 8 * step));
+            if step == 20 {
+                disk.submit(now, read(1, 500_000));
+            }
+        }
+        let ended = done.iter().find(|completion| completion.tag == Tag(1)).expect("its deadline").at;
+        let waited = ended - Nanos::from_millis(40);
+        assert!(waited > Nanos::from_millis(300) && waited < Nanos::from_millis(340), "{waited:?}");
     }
 
     #[test]

@@ -39,6 +39,8 @@ const UNIT_BITS: u32 = 10;
 #[derive(Debug)]
 pub(super) struct ReadCache {
     spans: Vec<Span>,
+    /// The first requested sector of each segment; sectors before it only passed the head.
+    requested_from: Vec<u64>,
     /// For units of 2^`unit_shift` sectors, at least the size of a segment: the number of segments that begin
     /// and end in a unit, or in another one with the same lowest bits.
     ends_in_units: Box<[u16; 1 << UNIT_BITS]>,
@@ -54,6 +56,7 @@ impl ReadCache {
         ends_in_units[0] = 2 * segments as u16;
         ReadCache {
             spans: vec![Span::default(); segments],
+            requested_from: vec![0; segments],
             ends_in_units,
             unit_shift: u64::BITS - segment_sectors.leading_zeros(),
             order: (0..segments).collect(),
@@ -100,8 +103,18 @@ impl ReadCache {
     pub fn replace(&mut self, span: Span) -> usize {
         self.order.rotate_left(1);
         let oldest = self.order[self.order.len() - 1];
+        self.requested_from[oldest] = span.start;
         self.set(oldest, span);
         oldest
+    }
+
+    /// Adds the `passed` sectors before a segment, as far as there is room beside the data up to `limit`.
+    pub fn add_passed(&mut self, segment: usize, passed: u64, limit: u64) {
+        let span = self.spans[segment];
+        let room = self.segment_sectors.saturating_sub(limit.max(span.end) - span.start);
+        if passed.min(room) > 0 {
+            self.set(segment, Span { start: span.start - passed.min(room), ..span });
+        }
     }
 
     /// Empties the segments that `span` overlaps; returns whether `kept` is among them.
@@ -140,6 +153,11 @@ impl ReadCache {
         self.spans[segment]
     }
 
+    /// The first sector of a segment that was requested and is still there.
+    pub fn requested_from(&self, segment: usize) -> u64 {
+        self.requested_from[segment].max(self.spans[segment].start)
+    }
+
     pub fn segment_sectors(&self) -> u64 {
         self.segment_sectors
     }
@@ -171,6 +189,9 @@ pub(super) struct WriteCache {
     pub under_way: Option<(Span, u64)>,
     /// Writes without room yet.
     pub waiting: VecDeque<Waiting>,
+    /// Data that are on the medium and still here, the oldest first.
+    written: VecDeque<Span>,
+    keeps: bool,
     promised_sectors: u64,
     promised_extents: usize,
     sectors: u64,
@@ -184,11 +205,13 @@ pub(super) struct WriteCache {
 }
 
 impl WriteCache {
-    pub fn new(room_sectors: u64, room_extents: usize, percent: f64) -> WriteCache {
+    pub fn new(room_sectors: u64, room_extents: usize, percent: f64, keeps: bool) -> WriteCache {
         WriteCache {
             extents: Vec::with_capacity(room_extents + 2),
             under_way: None,
             waiting: VecDeque::new(),
+            written: VecDeque::new(),
+            keeps,
             promised_sectors: 0,
             promised_extents: 0,
             sectors: 0,
@@ -249,10 +272,32 @@ impl WriteCache {
             Some(extent) => extent.span.end = span.end,
             None => self.extents.push(Dirty { span, order, place: locate(span.start) }),
         }
+        self.drop_written();
+    }
+
+    /// The oldest data that are on the medium give up their room to data that are not.
+    fn drop_written(&mut self) {
+        let mut sectors = self.sectors + self.written.iter().map(|written| written.len()).sum::<u64>();
+        while sectors > self.room_sectors || self.extents.len() + self.written.len() > self.room_extents {
+            let Some(oldest) = self.written.pop_front() else { return };
+            sectors -= oldest.len();
+        }
+    }
+
+    /// The data under way are on the medium.
+    pub fn end_writing(&mut self) {
+        let Some((span, _)) = self.under_way.take() else { return };
+        // Newer data may have come meanwhile.
+        if self.keeps && !self.extents.iter().any(|extent| extent.span.overlaps(span)) {
+            self.written.retain(|older| !older.overlaps(span));
+            self.written.push_back(span);
+            self.drop_written();
+        }
     }
 
     /// Drops data in `span` that were written before `order`: newer data replace them.
     pub fn remove(&mut self, span: Span, order: u64, locate: impl Fn(u64) -> Location) {
+        self.written.retain(|written| !written.overlaps(span));
         let mut index = 0;
         while index < self.extents.len() {
             let old = self.extents[index];
@@ -289,9 +334,9 @@ impl WriteCache {
         taken
     }
 
-    /// True when one extent holds all of `span`.
+    /// True when one extent holds all of `span`, or data that are on the medium and still here.
     pub fn holds(&self, span: Span) -> bool {
-        self.extents.iter().any(|e| e.span.covers(span))
+        self.extents.iter().any(|e| e.span.covers(span)) || self.written.iter().any(|w| w.covers(span))
     }
 
     /// True when any of `span` is not on the medium.

@@ -5,7 +5,8 @@
 //! Motin tried, a read beside a sequential stream waits for 1 to 4 s, by model; then the disk leaves the
 //! stream and serves the waiting commands (OpenZFS, commit 6f5aac3c). On a Seagate ST14000NM0048, some
 //! fifteen reads in a row were served after each such wait. Commands that wait for the arm, flushes, and
-//! writes that wait for room in the cache have the same deadline.
+//! writes that wait for room in the cache have the same deadline. It also ends the time for which the head
+//! lingers with a stream.
 
 use super::Hdd;
 use super::queue::QueueIndex;
@@ -61,6 +62,33 @@ impl Hdd {
         let room = room.map(|write| (write.order, Turn::WriteBack(u64::MAX)));
         let turns = [command, flush, room].into_iter().flatten();
         turns.min_by_key(|(order, _)| *order).map(|(_, turn)| turn)
+    }
+
+    /// The first time at which the deadline of some work passes.
+    fn next_deadline(&self) -> u64 {
+        let command = self.queue.oldest_arrival();
+        let flush = self.flushes.front().map(|flush| flush.arrived);
+        let room = self.write_cache.waiting.front().map(|write| write.arrived);
+        let oldest = [command, flush, room].into_iter().flatten().min();
+        oldest.map_or(u64::MAX, |arrived| arrived + self.config.deadline_ns)
+    }
+
+    /// The host has read on in the stream and has the data at `end`: the head stays for its next read.
+    pub(super) fn linger(&mut self, end: u64) {
+        if self.config.linger_ns > 0 {
+            self.lingers_until = self.lingers_until.max(end + self.config.linger_ns);
+        }
+    }
+
+    /// True while the head stays with a stream although other commands wait: on many drives one sequential
+    /// reader, with a single read in flight, keeps other reads waiting until their deadline (A. Motin, OpenZFS,
+    /// commit 6f5aac3c).
+    pub(super) fn lingers(&mut self, now: u64) -> bool {
+        let lingers = self.stream.is_some() && now < self.lingers_until;
+        if lingers {
+            self.look(self.lingers_until.min(self.next_deadline()));
+        }
+        lingers
     }
 
     /// Serves a command in its turn, from the stream if the head reaches it by reading ahead.

@@ -208,6 +208,22 @@ impl Geometry {
         self.along_track(track, sector)
     }
 
+    /// The number of sectors before `lba`, which is at `place`, that pass the head in the last `ns` before it:
+    /// at most those from the track's start.
+    pub fn passed_before(&self, lba: u64, place: &Location, ns: u64) -> u32 {
+        let passed = ((ns.min(self.turn_ns) << 32) / place.sector_fx) as u32;
+        let mut passed = passed.min(place.sector).min(u32::try_from(lba).unwrap_or(u32::MAX));
+        // Places without an address lie between: slipped and reserved ones.
+        while passed > 0 {
+            let first = self.locate(lba - u64::from(passed));
+            if (first.cylinder, first.head) == (place.cylinder, place.head) {
+                break;
+            }
+            passed -= 1;
+        }
+        passed
+    }
+
     /// The place `sectors` after `from` on the same track.
     #[inline]
     pub fn along_track(&self, from: Location, sectors: u32) -> Location {

@@ -19,10 +19,10 @@
 //! rules and its overheads replace the general formulas; `make validate` checks the model against five such
 //! drives.
 //!
-//! Left out: thermal recalibration, servo retries, the controller's lookup cost, caching of
-//! written data for later reads, sectors that pass before a request, power states.
+//! Left out: thermal recalibration, servo retries, the controller's lookup cost, power states.
 
 mod arm;
+mod batch;
 mod bound;
 mod cache;
 mod deadline;
@@ -82,10 +82,14 @@ pub(super) struct HddConfig {
     read_ahead_keeps: bool,
     zero_latency_read: bool,
     zero_latency_write: bool,
+    read_keeps_passed: bool,
+    read_ahead_after_hit: bool,
+    read_ahead_ends_sector: bool,
     write_drops_read: bool,
     write_cache: bool,
     write_cache_sectors: u64,
     write_cache_extents: usize,
+    write_cache_keeps: bool,
     destage_percent: f64,
     destage_idle_ns: u64,
     destage_burst: usize,
@@ -94,10 +98,14 @@ pub(super) struct HddConfig {
     plan: usize,
     /// The number of commands compared for each choice.
     look_ahead: usize,
+    /// The number of commands that are taken and reported at once.
+    batch: usize,
     /// Head start per waiting time, in 1/1024.
     ageing: u64,
     deadline_ns: u64,
     deadline_batch: u32,
+    /// How long the head stays with a stream; 0: it leaves at once.
+    linger_ns: u64,
     /// The controller's work, after a read and after a write.
     read_overhead_ns: [u64; 2],
     read_hit_ns: [u64; 2],
@@ -109,11 +117,14 @@ pub(super) struct HddConfig {
     read_reselect_share: f64,
     read_end_ns: u64,
     write_end_ns: u64,
+    write_reselect_ns: u64,
     /// Link time per sector, times 2^16, to the host and from it.
     link_fx: u64,
     link_write_fx: u64,
     /// The link delays data from the medium.
     link_holds_up: bool,
+    /// A read from the medium occupies the link until its end.
+    link_held: bool,
 }
 
 /// The end of read-ahead.
@@ -170,10 +181,14 @@ impl HddConfig {
             read_ahead_keeps: values.flag("read_ahead_keeps"),
             zero_latency_read: values.flag("zero_latency_read"),
             zero_latency_write: values.flag("zero_latency_write"),
+            read_keeps_passed: values.flag("read_keeps_passed"),
+            read_ahead_after_hit: values.flag("read_ahead_after_hit"),
+            read_ahead_ends_sector: values.flag("read_ahead_ends_sector"),
             write_drops_read: values.flag("write_drops_read"),
             write_cache: values.flag("write_cache"),
             write_cache_sectors: values.whole("write_cache_kib") * 2,
             write_cache_extents: values.whole("write_cache_extents") as usize,
+            write_cache_keeps: values.flag("write_cache_keeps"),
             destage_percent: values.given("destage_percent"),
             destage_idle_ns: values.ms("destage_idle_ms"),
             destage_burst: values.whole("destage_burst") as usize,
@@ -185,9 +200,11 @@ impl HddConfig {
             },
             plan: values.whole("ncq_plan") as usize,
             look_ahead: values.whole("ncq_look_ahead") as usize,
+            batch: values.whole("ncq_batch") as usize,
             ageing: (values.given("ncq_ageing") * 1024.0).round() as u64,
             deadline_ns: values.ms("ncq_deadline_ms"),
             deadline_batch: values.whole("ncq_deadline_batch") as u32,
+            linger_ns: values.ms("ncq_linger_ms"),
             read_overhead_ns: overhead("read_overhead_us", "read_overhead_after_write_us"),
             read_hit_ns: overhead("read_hit_us", "read_hit_after_write_us"),
             write_overhead_ns: overhead("write_overhead_us", "write_overhead_after_write_us"),
@@ -197,9 +214,11 @@ impl HddConfig {
             read_reselect_share: values.given("read_reselect_percent") / 100.0,
             read_end_ns: values.us("read_end_us"),
             write_end_ns: values.us("write_end_us"),
+            write_reselect_ns: values.us("write_reselect_us"),
             link_fx: link_fx(to_host),
             link_write_fx: link_fx(from_host.unwrap_or(to_host)),
             link_holds_up: on_link > on_track || read_reselect_ns > 0 || values.flag("zero_latency_read"),
+            link_held: values.flag("link_held"),
             geometry,
         })
     }
@@ -220,11 +239,16 @@ struct Served {
     order: u64,
     tag: Tag,
     write: bool,
+    /// Sectors that passed the head before the first one and go to the read cache.
+    passed: u32,
+    /// It is reported with the others of its batch.
+    in_batch: bool,
 }
 
 impl Served {
-    fn new(queued: &Queued) -> Served {
-        Served { span: queued.span, order: queued.order, tag: queued.tag, write: queued.write }
+    fn new(queued: &Queued, passed: u32, in_batch: bool) -> Served {
+        let Queued { span, order, tag, write, .. } = *queued;
+        Served { span, order, tag, write, passed, in_batch }
     }
 }
 
@@ -268,16 +292,24 @@ pub struct Hdd {
     /// The address at the head.
     head_lba: u64,
     queue: Queue,
+    /// Commands of the current batch that have been served.
+    batch: Vec<Tag>,
+    /// The next batch is chosen at this time at the earliest.
+    batch_at: u64,
     flushes: VecDeque<Flush>,
     read_cache: ReadCache,
     write_cache: WriteCache,
     stream: Option<Stream>,
+    /// Until then the head stays with the stream, unless a deadline passes.
+    lingers_until: u64,
     work: Option<(u64, Work)>,
     /// The time at which the idle arm looks for work.
     look_at: u64,
     /// The time from which the disk counts as quiet.
     quiet_at: u64,
     link_free: u64,
+    /// The time in which the arm's current read occupies the link.
+    held: (u64, u64),
     controller_free: u64,
     transits: Slab<Transit>,
     ends: EventQueue,
@@ -305,18 +337,26 @@ impl Hdd {
                 config.write_cache_sectors,
                 config.write_cache_extents,
                 config.destage_percent,
+                config.write_cache_keeps,
             ),
             phase_ns,
             turns_max: config.seek.ns(config.geometry.cylinders - 1).div_ceil(config.geometry.turn_ns) as u32,
             head,
             head_lba: 0,
-            queue: Queue::new(limits.queue_depth as usize, config.plan - 1),
+            queue: Queue::new(
+                limits.queue_depth as usize,
+                if config.batch > 1 { config.batch } else { config.plan - 1 },
+            ),
+            batch: Vec::new(),
+            batch_at: 0,
             flushes: VecDeque::new(),
             stream: None,
+            lingers_until: 0,
             work: None,
             look_at: u64::MAX,
             quiet_at: 0,
             link_free: 0,
+            held: (0, 0),
             controller_free: 0,
             transits: Slab::with_capacity(limits.queue_depth as usize),
             ends: EventQueue::default(),
@@ -339,13 +379,19 @@ impl Hdd {
 
     /// Occupies the link from `ready` on; returns the time of the last byte.
     fn over_link(&mut self, ready: u64, sectors: u64) -> u64 {
-        self.link_free = self.link_free.max(ready) + self.link_ns(sectors);
-        self.link_free
+        self.occupy_link(ready, self.link_ns(sectors))
     }
 
     /// The same for data from the host.
     fn receive(&mut self, ready: u64, sectors: u64) -> u64 {
-        self.link_free = self.link_free.max(ready) + ((sectors * self.config.link_write_fx) >> 16);
+        self.occupy_link(ready, (sectors * self.config.link_write_fx) >> 16)
+    }
+
+    fn occupy_link(&mut self, ready: u64, ns: u64) -> u64 {
+        let start = self.link_free.max(ready);
+        let (from, until) = self.held;
+        let start = if start < until && start + ns > from { until } else { start };
+        self.link_free = start + ns;
         self.link_free
     }
 
@@ -387,8 +433,11 @@ impl Hdd {
                 self.over_link(understood, span.len()) + self.config.read_end_ns
             };
             self.end(end, command.tag, None);
-            if hit.is_some() && self.stream.map(|s| s.segment) == hit {
-                self.follow(now, span.end);
+            if let Some(segment) = hit {
+                if self.stream.is_some_and(|stream| stream.segment == segment) {
+                    self.linger(end);
+                }
+                self.read_on_after_hit(now, segment, span.end);
             }
             return;
         }
@@ -425,13 +474,20 @@ impl Hdd {
         self.stream = Some(stream);
     }
 
-    /// The host has read up to `end` from the stream's segment: the head may continue to the same distance
-    /// ahead. A head that stopped at its limit must wait for its sector to come round; it continues after
-    /// half of the read-ahead is used up.
-    fn follow(&mut self, now: u64, end: u64) {
-        let Some(mut stream) = self.stream.filter(|_| self.config.read_ahead_to == AheadTo::Distance) else {
-            return;
-        };
+    /// The host has read up to `end` from this segment of the cache.
+    fn read_on_after_hit(&mut self, now: u64, segment: usize, end: u64) {
+        let stream = self.stream.filter(|stream| stream.segment == segment);
+        match (self.config.read_ahead_to, stream) {
+            (AheadTo::Distance, Some(stream)) => self.follow(now, stream, end),
+            (AheadTo::Distance, None) => {}
+            _ if self.config.read_ahead_after_hit => self.read_on_again(now, segment, end),
+            _ => {}
+        }
+    }
+
+    /// The head may continue to the same distance ahead of `end`. A head that stopped at its limit must wait
+    /// for its sector to come round; it continues after half of the read-ahead is used up.
+    fn follow(&mut self, now: u64, mut stream: Stream, end: u64) {
         let limit = (end + self.config.read_ahead_sectors).min(self.limits.capacity.0);
         let stands_still = stream.at >= stream.limit;
         if stands_still {

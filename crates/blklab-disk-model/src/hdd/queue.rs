@@ -114,6 +114,26 @@ impl Queue {
         self.plan.push_back(queued);
     }
 
+    /// Plans the `most` unplanned commands with addresses closest together, in order of address.
+    pub fn plan_closest(&mut self, most: usize) {
+        let mut order: Vec<usize> = (0..self.commands.len()).collect();
+        order.sort_unstable_by_key(|&index| (self.commands[index].span.start, self.commands[index].order));
+        let start = |place: usize| self.commands[order[place]].span.start;
+        let count = most.min(order.len());
+        let first = (0..=order.len() - count).min_by_key(|&first| match count {
+            0 => 0,
+            _ => start(first + count - 1) - start(first),
+        });
+        let first = first.unwrap_or(0);
+        self.plan.extend(order[first..first + count].iter().map(|&index| self.commands[index]));
+        let mut taken = order[first..first + count].to_vec();
+        // From the last one on, so that the others keep their places.
+        taken.sort_unstable_by(|a, b| b.cmp(a));
+        for index in taken {
+            self.take_free(index);
+        }
+    }
+
     /// The next command of the plan.
     pub fn next_planned(&self) -> Option<QueueIndex> {
         (!self.plan.is_empty()).then_some(QueueIndex::Planned(0))
@@ -134,6 +154,11 @@ impl Queue {
     /// The time at which the controller has understood the first command.
     pub fn ready(&self) -> Option<u64> {
         self.plan.iter().chain(&self.commands).map(|queued| queued.ready).min()
+    }
+
+    /// The arrival of the oldest command.
+    pub fn oldest_arrival(&self) -> Option<u64> {
+        self.plan.iter().chain(&self.commands).map(|queued| queued.arrived).min()
     }
 
     pub fn push(&mut self, queued: Queued) {

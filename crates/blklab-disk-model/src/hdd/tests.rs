@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::super::replay::{TraceRequest, replay};
 use super::super::testing::{HDD, Harness};
 use super::super::validate::Rig;
 use super::super::{Command, Disk, DiskModel, Op, Tag};
@@ -188,15 +189,139 @@ fn the_same_seed_gives_the_same_times_and_another_seed_others() {
     assert_ne!(times(1), times(2));
 }
 
+/// Response times of requests, each one 20 ms after the end of the one before.
+fn responses(overrides: &[(&str, &str)], requests: &[(Op, u64, u32)]) -> Vec<u64> {
+    let trace: Vec<_> = requests
+        .iter()
+        .map(|&(op, sector, sectors)| TraceRequest {
+            gap: Nanos::from_millis(20),
+            op,
+            sector: Sector(sector),
+            sectors,
+        })
+        .collect();
+    replay(&model(overrides), 1, &trace).unwrap().into_iter().map(|time| time.0 / 1_000).collect()
+}
+
+#[test]
+fn sectors_that_passed_before_a_read_are_in_the_cache_as_far_as_its_read_ahead_leaves_room() {
+    // The second read is before the first one on its track.
+    let reads: Vec<_> =
+        (0..40).flat_map(|n| [100_400, 100_300].map(|at| (Op::Read, at + 20_000 * n, 8))).collect();
+    let hits = |overrides: &[(&str, &str)]| {
+        let times = responses(&[&[("read_ahead_to", "track")], overrides].concat(), &reads);
+        times.chunks(2).filter(|pair| pair[1] < 100).count()
+    };
+    assert_eq!(hits(&[]), 0);
+    let kept = hits(&[("read_keeps_passed", "on")]);
+    // The head reaches a place up to a turn before the sector: somewhat less than half of the times so early.
+    assert!((8..32).contains(&kept), "{kept} of 40");
+    // A segment of 16 sectors has no room beside a read and its read-ahead, not even before that begins.
+    let small = [
+        ("read_ahead_sectors", "16"),
+        ("cache_segment_sectors", "16"),
+        ("read_ahead_to", "segment"),
+        ("read_keeps_passed", "on"),
+    ];
+    for n in 0..40 {
+        let mut harness = Harness::new(&model(&small));
+        harness.rest(Nanos::from_millis(20 + n));
+        harness.submit(Op::Read, 100_400, 8, false);
+        harness.drain();
+        let asked = harness.now;
+        harness.submit(Op::Read, 100_396, 4, false);
+        assert!(harness.drain_one().at - asked > Nanos(100_000));
+    }
+}
+
+#[test]
+fn a_hit_lets_the_head_read_on_only_if_the_disk_s_file_says_so() {
+    // The last read begins where the read-ahead after the first one ended.
+    let reads = [(Op::Read, 100_000, 8), (Op::Read, 100_032, 8), (Op::Read, 100_072, 8)];
+    let last = |after_hit| {
+        let ahead =
+            [("read_ahead_to", "segment"), ("read_ahead_sectors", "64"), ("read_ahead_after_hit", after_hit)];
+        responses(&ahead, &reads)[2]
+    };
+    assert!(last("off") > 1_000 && last("on") < 100, "{} and {} us", last("off"), last("on"));
+    // The head has left the segment meanwhile, and comes back.
+    let far = [reads[0], (Op::Read, 900_000, 8), reads[1], reads[2]];
+    let ahead = [("read_ahead_to", "segment"), ("read_ahead_sectors", "64"), ("read_ahead_after_hit", "on")];
+    assert!(responses(&ahead, &far)[3] < 100);
+}
+
+#[test]
+fn the_head_leaves_a_stream_at_once_or_at_a_sector_s_end() {
+    let leaves = |ends_sector, after: u64, limit| {
+        let model = model(&[("read_ahead_ends_sector", ends_sector)]);
+        let mut hdd = super::Hdd::new(model.hdd().clone(), model.limits().clone(), 1);
+        hdd.head = hdd.config.geometry.locate(600);
+        hdd.read_cache.replace(super::Span::new(592, 8));
+        hdd.stream = Some(super::Stream { segment: 0, at: 600, time: 1_000_000, limit });
+        hdd.leave_stream(1_000_000 + after) - 1_000_000
+    };
+    // 500 sectors pass in a turn of 8.33 ms.
+    assert_eq!([leaves("off", 5_000, 700), leaves("on", 5_000, 700)], [5_000, 16_666]);
+    // Between two sectors, and at its limit, it waits for none.
+    assert_eq!([leaves("on", 0, 700), leaves("on", 5_000, 600)], [0, 5_000]);
+}
+
+#[test]
+fn data_on_the_medium_serve_reads_until_newer_writes_need_their_room() {
+    let keeps = |extents| {
+        let cache = [("write_cache_keeps", "on"), ("write_cache_extents", extents), ("destage_idle_ms", "0")];
+        let requests = [(Op::Write, 500_000, 8), (Op::Write, 8_000, 8), (Op::Read, 500_000, 8)];
+        responses(&cache, &requests)[2] < 100
+    };
+    assert!(keeps("2") && !keeps("1"));
+    assert!(
+        responses(&[("destage_idle_ms", "0")], &[(Op::Write, 500_000, 8), (Op::Read, 500_000, 8)])[1] > 100
+    );
+}
+
+#[test]
+fn a_write_through_ends_later_by_the_reselection_of_the_host() {
+    let writes = [(Op::Write, 1_000, 8)];
+    let time = |us| responses(&[("write_cache", "off"), ("write_reselect_us", us)], &writes)[0];
+    assert_eq!(time("130") - time("0"), 130);
+}
+
+#[test]
+fn a_held_link_lets_no_hit_through_while_a_read_comes_from_the_medium() {
+    let hit_ends = |held| {
+        let mut harness = Harness::new(&model(&[("link_held", held)]));
+        harness.submit(Op::Read, 0, 8, false);
+        harness.drain();
+        // Four tracks pass in 36 ms, at most a seek and a turn later.
+        harness.submit(Op::Read, 500_000, 1_600, false);
+        harness.rest(Nanos::from_millis(25));
+        let asked = harness.now;
+        harness.submit(Op::Read, 0, 8, false);
+        let first = harness.drain_one();
+        (first.at - asked, harness.now)
+    };
+    assert!(hit_ends("off").0 < Nanos::from_millis(1));
+    assert!(hit_ends("on").0 > Nanos::from_millis(1));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn every_command_ends_once_in_order_and_after_it_was_submitted(
         steps in prop::collection::vec((0u8..8, 0u64..120_000, 1u32..600, any::<bool>(), 0u64..20_000_000), 1..120),
-        write_cache: bool, policy in 0usize..4, seed: u64,
+        write_cache: bool, policy in 0usize..4, ahead in 0usize..4, facts: bool, seed: u64,
     ) {
-        let cache = if write_cache { "on" } else { "off" };
-        let model = model(&[("write_cache", cache), ("ncq_policy", ["fcfs", "clook", "sstf", "sptf"][policy])]);
+        let on = |flag| if flag { "on" } else { "off" };
+        let model = model(&[
+            ("write_cache", on(write_cache)),
+            ("ncq_policy", ["fcfs", "clook", "sstf", "sptf"][policy]),
+            ("read_ahead_to", ["distance", "segment", "track", "next_track"][ahead]),
+            ("read_keeps_passed", on(facts)),
+            ("read_ahead_after_hit", on(facts)),
+            ("read_ahead_ends_sector", on(facts)),
+            ("write_cache_keeps", on(facts)),
+            ("link_held", on(facts)),
+        ]);
         let mut harness = Harness::with(model.build(seed));
         harness.run(&steps)?;
     }

@@ -72,12 +72,12 @@ impl Hdd {
         // First the addresses after the head, then from the disk's start again.
         let next = old.min_by_key(|(_, extent)| (extent.span.start < self.head_lba, extent.span.start));
         let Some((index, _)) = next else { return false };
-        self.stream = None;
+        let leaves = self.leave_stream(now);
         let geometry = &self.config.geometry;
         let taken = self.write_cache.take(index, DESTAGE_SECTORS, |lba| geometry.locate(lba));
         let moved = self.move_ns(&self.head, &taken.place, true);
-        let begins = self.comes_round(now, moved, taken.place.angle_ns);
-        let end = self.work_on(now + moved, begins, taken.span, taken.place, true);
+        let begins = self.comes_round(leaves, moved, taken.place.angle_ns);
+        let end = self.work_on(leaves + moved, begins, taken.span, taken.place, true);
         self.busy_ns += end - now;
         self.work = Some((end, Work::Destage));
         true

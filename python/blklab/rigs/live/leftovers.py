@@ -9,7 +9,7 @@ from pathlib import Path
 from blklab.base import scratch
 from blklab.base.journal import BusyError, Journal
 from blklab.errors import InputError, RunError, nearest
-from blklab.rigs.live import borrowed, cgroups, files, tracefs
+from blklab.rigs.live import ahead, borrowed, cgroups, files, made, tracefs
 
 _KINDS: Mapping[str, Callable[[Journal, str], list[str]]] = {
     borrowed.KIND: borrowed.recover,
@@ -17,8 +17,10 @@ _KINDS: Mapping[str, Callable[[Journal, str], list[str]]] = {
     files.KIND: files.recover,
     tracefs.KIND: tracefs.recover,
     scratch.KIND: scratch.recover,
+    made.KIND: made.recover,
+    ahead.KIND: ahead.recover,
 }
-_ONCE = (cgroups.KIND, files.KIND, tracefs.KIND, scratch.KIND)
+_ONCE = (cgroups.KIND, files.KIND, tracefs.KIND, scratch.KIND, made.KIND, ahead.KIND)
 
 
 @dataclass

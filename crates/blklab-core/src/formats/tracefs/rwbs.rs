@@ -1,22 +1,19 @@
 //! The operation of an event, from the letters of its field `rwbs`.
 
+use blklab_base::{recorded, rwbs};
+
 use crate::request::Op;
 
 /// The operation of `RWBS` letters, which end at a zero; None if it transfers no data of a disk.
 ///
 /// `F` before another operation requires a flush first and is not an operation itself.
 pub fn op(letters: &[u8]) -> Option<Op> {
-    let first = match letters {
-        [b'F', second @ (b'R' | b'W' | b'D' | b'E' | b'Z' | b'N'), ..] => *second,
-        [first, ..] => *first,
-        [] => return None,
-    };
-    match (first, letters.get(1)) {
-        (b'R', _) => Some(Op::Read),
-        (b'W', _) | (b'Z', Some(b'A')) => Some(Op::Write),
-        (b'D' | b'E', _) => Some(Op::Discard),
-        (b'F', _) => Some(Op::Flush),
-        _ => None,
+    match rwbs::parse(letters)?.0 {
+        recorded::Op::Read => Some(Op::Read),
+        recorded::Op::Write | recorded::Op::WriteZeroes => Some(Op::Write),
+        recorded::Op::Discard => Some(Op::Discard),
+        recorded::Op::Flush => Some(Op::Flush),
+        recorded::Op::Other => None,
     }
 }
 

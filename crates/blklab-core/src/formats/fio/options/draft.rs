@@ -7,7 +7,7 @@ use crate::workload::error::Problem;
 use crate::workload::spec::*;
 
 /// fio's default `percentile_list`.
-const PERCENTILES: [f64; 17] =
+pub const PERCENTILES: [f64; 17] =
     [1., 5., 10., 20., 30., 40., 50., 60., 70., 80., 90., 95., 99., 99.5, 99.9, 99.95, 99.99];
 
 /// All options read for a section so far. It starts with fio's defaults; each section starts with

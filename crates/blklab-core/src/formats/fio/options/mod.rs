@@ -13,7 +13,7 @@ mod report;
 mod run;
 mod unsimulated;
 
-pub use draft::Draft;
+pub use draft::{Draft, PERCENTILES};
 
 use super::value::{self, KbBase, TimeUnit};
 use crate::text;

@@ -8,7 +8,7 @@ impl Process {
         if !self.syncing.flush_ended() {
             return;
         }
-        let at = world.cpus.work(self.submitter.cpu, world.now(), world.host.complete);
+        let at = world.cpus.work_woken(self.submitter.cpu, world.now(), world.host.complete);
         world.wake(self.submitter.actor, at);
     }
 

@@ -13,12 +13,14 @@ impl Process {
             return;
         }
         self.done.push_back(slot);
-        let cost = world.host.complete;
-        let at = world.cpus.work(self.submitter.cpu, world.now(), cost);
+        let (cpu, now, cost) = (self.submitter.cpu, world.now(), world.host.complete);
         self.system += cost;
         if self.wake_at_done > 0 && self.done.len() >= self.wake_at_done {
             self.wake_at_done = 0;
+            let at = world.cpus.work_woken(cpu, now, cost);
             world.wake(self.submitter.actor, at);
+        } else {
+            world.cpus.work(cpu, now, cost);
         }
     }
 

@@ -1,16 +1,40 @@
 //! The host of the disk: the CPU time of an I/O, and the number of CPUs.
 //!
 //! Each CPU and each scheduler's lock has a next-free time: work requested at `t` begins when the
-//! resource is free and holds it for its duration. All costs are zero in [`Host::FREE`], for
-//! comparison with a kernel whose CPU work takes no time.
+//! resource is free and holds it for its duration. A driver with a thread of its own (loop; here of
+//! disks of constant service time) completes one I/O at a time, on the CPU that is free first. All costs are zero in [`Host::FREE`],
+//! for comparison with a kernel whose CPU work takes no time.
+//!
+//! Left out: the CPU time of a context switch; cache lines that move between CPUs; process scheduling (a
+//! process stays on its CPU); the wake-up of a process that waits for the page cache.
+
+mod cpus;
+mod driver;
+pub mod file;
 
 use crate::disk::DiskLimits;
+use crate::scheduler::Info;
+use crate::scheduler::registry::{self, LOCKS};
 use crate::ticks::Ticks;
 use crate::tunable::{Settings, Tunable, Unit};
 use crate::units::Nanos;
 
-/// The host's tunables. The defaults are an ordinary desktop of the 2020s.
-pub const TUNABLES: &[Tunable] = &[
+pub use cpus::{Cpus, Lock};
+pub use driver::Driver;
+
+/// The host's tunables: [`OWN`], and the cost of each scheduler.
+pub const TUNABLES: &[Tunable] = &{
+    let mut all = [OWN[0]; OWN.len() + LOCKS.len()];
+    let mut index = 1;
+    while index < all.len() {
+        all[index] = if index < OWN.len() { OWN[index] } else { LOCKS[index - OWN.len()] };
+        index += 1;
+    }
+    all
+};
+
+/// The host's own. The defaults are an ordinary desktop of the 2020s.
+const OWN: &[Tunable] = &[
     Tunable {
         name: "cpus",
         unit: Unit::Count,
@@ -36,6 +60,25 @@ pub const TUNABLES: &[Tunable] = &[
         min: 0,
         max: 1_000_000,
         help: "CPU time of one completion: interrupt, wake-up, reaping",
+    },
+    Tunable {
+        name: "driver_ns",
+        unit: Unit::Nanoseconds,
+        default: 0,
+        min: 0,
+        max: 1_000_000,
+        help: "CPU time of one I/O in the thread of a driver that has one (loop), which runs on the CPU that is free \
+               first and serves one I/O at a time; only for disks of the kind constant, since drivers of real disks \
+               have no thread",
+    },
+    Tunable {
+        name: "wake_ns",
+        unit: Unit::Nanoseconds,
+        default: 0,
+        min: 0,
+        max: 1_000_000,
+        help: "time from the wake-up of a process or of a driver's thread on an idle CPU until it runs; direct I/O \
+               of a small depth waits for it",
     },
     Tunable {
         name: "syscall_ns",
@@ -130,6 +173,12 @@ pub struct Host {
     pub submit: Nanos,
     /// CPU time of one completion.
     pub complete: Nanos,
+    /// CPU time of one I/O in the driver's own thread; 0: it has none.
+    pub driver: Nanos,
+    /// From the wake-up of a thread on an idle CPU until it runs.
+    pub wake: Nanos,
+    /// CPU time of one I/O under each scheduler's lock, in the registry's order.
+    pub locks: [Nanos; registry::ALL.len()],
     /// CPU time of a buffered read or write, without copying.
     pub syscall: Nanos,
     /// See [`Host::has_budget`]; `None` if the disk's transport decides.
@@ -157,6 +206,9 @@ impl Host {
         cpus: 4,
         submit: Nanos::ZERO,
         complete: Nanos::ZERO,
+        driver: Nanos::ZERO,
+        wake: Nanos::ZERO,
+        locks: [Nanos::ZERO; registry::ALL.len()],
         syscall: Nanos::ZERO,
         budget: None,
         ticks: Ticks::per_second(1000),
@@ -181,6 +233,9 @@ impl Host {
             cpus: get("cpus") as u16,
             submit: Nanos(get("submit_ns")),
             complete: Nanos(get("complete_ns")),
+            driver: Nanos(get("driver_ns")),
+            wake: Nanos(get("wake_ns")),
+            locks: std::array::from_fn(|index| Nanos(get(LOCKS[index].name))),
             syscall: Nanos(get("syscall_ns")),
             budget: match settings.get("budget") {
                 -1 => None,
@@ -206,9 +261,18 @@ impl Host {
         self.submit == Nanos::ZERO && self.complete == Nanos::ZERO
     }
 
+    /// The lock of that scheduler; it costs nothing where I/O costs nothing.
+    pub fn lock(&self, scheduler: &Info) -> Lock {
+        let index = registry::ALL.iter().position(|info| info.name == scheduler.name);
+        Lock::new(index.filter(|_| !self.is_free()).map_or(Nanos::ZERO, |index| self.locks[index]))
+    }
+
     /// No CPU work takes any time.
     pub fn takes_no_time(&self) -> bool {
-        self.is_free() && self.syscall == Nanos::ZERO && self.copy_mb_s == 0
+        self.is_free()
+            && self.driver + self.wake == Nanos::ZERO
+            && self.syscall == Nanos::ZERO
+            && self.copy_mb_s == 0
     }
 
     /// The only CPU belongs to a process until it sleeps: no work of the kernel takes time, in which
@@ -224,87 +288,9 @@ impl Host {
     }
 }
 
-/// A scheduler's lock: the time at which it is free again.
-#[derive(Clone, Copy, Debug)]
-pub struct Lock {
-    free: Nanos,
-    hold: Nanos,
-}
-
-impl Lock {
-    /// A free lock that each I/O holds for `hold`.
-    pub fn new(hold: Nanos) -> Lock {
-        Lock { free: Nanos::ZERO, hold }
-    }
-}
-
-/// The time at which each CPU is free again.
-#[derive(Clone, Debug)]
-pub struct Cpus {
-    free: Vec<Nanos>,
-    /// All work so far.
-    worked: Nanos,
-}
-
-impl Cpus {
-    /// Idle CPUs.
-    pub fn new(host: &Host) -> Cpus {
-        Cpus { free: vec![Nanos::ZERO; usize::from(host.cpus)], worked: Nanos::ZERO }
-    }
-
-    /// All work so far.
-    pub fn worked(&self) -> Nanos {
-        self.worked
-    }
-
-    /// Whether the CPU is busy until exactly `at`.
-    #[inline]
-    pub fn works_until(&self, cpu: u16, at: Nanos) -> bool {
-        self.free[usize::from(cpu)] == at
-    }
-
-    /// Work of length `cost` requested at `now` on `cpu`: returns when it is done.
-    #[inline]
-    pub fn work(&mut self, cpu: u16, now: Nanos, cost: Nanos) -> Nanos {
-        self.worked += cost;
-        let free = &mut self.free[usize::from(cpu)];
-        *free = now.max(*free) + cost;
-        *free
-    }
-
-    /// Submission of one I/O: its CPU work, then its scheduler's lock, for which the CPU spins.
-    #[inline]
-    pub fn submit(&mut self, cpu: u16, now: Nanos, cost: Nanos, lock: &mut Lock) -> Nanos {
-        let worked = self.work(cpu, now, cost);
-        if lock.hold == Nanos::ZERO {
-            return worked;
-        }
-        lock.free = worked.max(lock.free) + lock.hold;
-        self.free[usize::from(cpu)] = lock.free;
-        lock.free
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn two_cpus_share_the_schedulers_lock_and_nothing_else() {
-        let host = Host { cpus: 2, ..Host::FREE };
-        let (mut cpus, mut none) = (Cpus::new(&host), Lock::new(Nanos::ZERO));
-        assert_eq!(cpus.submit(0, Nanos(0), Nanos(100), &mut none), Nanos(100));
-        assert_eq!(cpus.submit(1, Nanos(0), Nanos(100), &mut none), Nanos(100));
-        let (mut cpus, mut lock) = (Cpus::new(&host), Lock::new(Nanos(30)));
-        assert_eq!(cpus.submit(0, Nanos(0), Nanos(100), &mut lock), Nanos(130));
-        assert_eq!(
-            cpus.submit(1, Nanos(0), Nanos(100), &mut lock),
-            Nanos(160),
-            "the second waits for the lock"
-        );
-        assert_eq!(cpus.work(1, Nanos(0), Nanos(10)), Nanos(170), "and its CPU spins meanwhile");
-        assert!(cpus.works_until(1, Nanos(170)) && !cpus.works_until(0, Nanos(170)));
-    }
 
     #[test]
     fn a_wrong_host_parameter_is_refused_in_one_line() {
@@ -315,6 +301,22 @@ mod tests {
         assert_eq!(refused("cpu", "8"), "host has no tunable 'cpu'; did you mean 'cpus'?");
         assert_eq!(refused("cpus", "0"), "host:cpus: 0 is out of range (1 to 1024)");
         assert_eq!(refused("cpus", "two"), "host:cpus: 'two' is not a whole number (1 to 1024)");
+    }
+
+    #[test]
+    fn each_scheduler_has_a_lock_of_its_own_and_none_where_io_costs_nothing() {
+        let mut settings = Host::settings();
+        settings.set("lock_ns.kyber", "1234").expect("a scheduler of the registry");
+        let host = Host::new(&settings);
+        let hold = |host: &Host, name| host.lock(registry::info(name).expect("there is one")).hold();
+        assert_eq!(hold(&host, "kyber"), Nanos(1234));
+        for info in registry::ALL.iter().filter(|info| info.name != "kyber") {
+            assert_eq!(hold(&host, info.name), Nanos(info.lock_ns), "{}: by default its own", info.name);
+        }
+        let free = Host { submit: Nanos::ZERO, complete: Nanos::ZERO, ..host };
+        assert_eq!(hold(&free, "kyber"), Nanos::ZERO);
+        let refused = Host::settings().set("lock_ns.mq-deadlin", "1").unwrap_err().to_string();
+        assert_eq!(refused, "host has no tunable 'lock_ns.mq-deadlin'; did you mean 'lock_ns.mq-deadline'?");
     }
 
     #[test]

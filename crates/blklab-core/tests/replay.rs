@@ -12,7 +12,7 @@ use blklab_core::request::{Op, ProcessId};
 use blklab_core::result::DiskTrace;
 use blklab_core::scheduler::spec::SchedulerSpec;
 use blklab_core::scheduler::{Task, Tasks};
-use blklab_core::source::arrivals::{Arrival, ArrivalError, Arrivals, Outcome};
+use blklab_core::source::replay::{Plug, Replay, ReplayError, ReplayIo, Replayed, Start};
 use blklab_core::units::{Nanos, Sector};
 use common::Experiment;
 use proptest::prelude::*;
@@ -40,26 +40,28 @@ fn machine(disks: &[(&str, &str)], processes: usize) -> World {
     .build(Layout::default())
 }
 
-fn run(arrivals: &[Arrival], disks: &[(&str, &str)]) -> Measured<Vec<Outcome>> {
-    let processes = Arrivals::count(arrivals);
+fn run(arrivals: &[ReplayIo], disks: &[(&str, &str)]) -> Measured<Replayed> {
+    let processes = Replay::count(arrivals);
     let world = machine(disks, processes);
-    let source = Arrivals::new(arrivals.to_vec(), &tasks(processes), &world).expect("they are on the disks");
+    let source = Replay::new(arrivals.to_vec(), &tasks(processes), &world).expect("they are on the disks");
     let mut engine = Engine::new(world, source);
     engine.keep(EVERYTHING);
     engine.run(&Watch::default()).expect("it runs to its end")
 }
 
-fn arrival(at_us: u64, process: u32, op: Op, device: u16, sector: u64, sectors: u32) -> Arrival {
+fn arrival(at_us: u64, process: u32, op: Op, device: u16, sector: u64, sectors: u32) -> ReplayIo {
     let place = Location { device: DeviceId(device), sector: Sector(sector) };
     let sync = op != Op::Write;
-    Arrival {
-        at: Nanos::from_micros(at_us),
+    ReplayIo {
+        start: Start::at(Nanos::from_micros(at_us)),
         process: ProcessId(process),
         op,
         place,
         sectors,
         sync,
         fua: false,
+        counted: true,
+        plug: Plug::None,
     }
 }
 
@@ -67,14 +69,17 @@ const DISKS: &[&str] = &["wd10ezrx", "su800-128gb", "950pro-256gb", "optane-900p
 const SCHEDULERS: &[&str] = &["none", "noop", "deadline", "mq-deadline", "kyber", "cfq", "bfq", "bfq-2008"];
 
 /// Up to `most` arrivals of at most `sectors_max` sectors within `span_us`, on one device.
-fn arrivals(most: usize, sectors_max: u32, span_us: u64) -> impl Strategy<Value = Vec<Arrival>> {
+fn arrivals(most: usize, sectors_max: u32, span_us: u64) -> impl Strategy<Value = Vec<ReplayIo>> {
     let op = prop::sample::select(vec![Op::Read, Op::Read, Op::Write, Op::Discard, Op::Flush]);
     let one = (0..span_us, 0..4_u32, op, 0..200_000_000_u64, 1..=sectors_max);
     let one = one.prop_map(|(at_us, process, op, sector, sectors)| match op {
         Op::Flush => arrival(at_us, process, op, 0, 0, 0),
         _ => arrival(at_us, process, op, 0, sector, sectors),
     });
-    prop::collection::vec(one, 1..most)
+    prop::collection::vec(one, 1..most).prop_map(|mut ios| {
+        ios.sort_by_key(|io| io.start.not_before);
+        ios
+    })
 }
 
 proptest! {
@@ -87,10 +92,10 @@ proptest! {
         scheduler in prop::sample::select(SCHEDULERS),
     ) {
         let measured = run(&arrivals, &[(disk, scheduler)]);
-        for (arrival, outcome) in arrivals.iter().zip(&measured.source) {
-            prop_assert_eq!(outcome.issued, arrival.at, "{:?}", arrival);
-            prop_assert!(outcome.completed >= arrival.at && outcome.completed <= measured.duration);
-            prop_assert!(arrival.op == Op::Flush || outcome.completed > arrival.at, "{:?}", arrival);
+        for (arrival, outcome) in arrivals.iter().zip(&measured.source.outcomes) {
+            prop_assert_eq!(outcome.issued, arrival.start.not_before, "{:?}", arrival);
+            prop_assert!(outcome.completed >= arrival.start.not_before && outcome.completed <= measured.duration);
+            prop_assert!(arrival.op == Op::Flush || outcome.completed > arrival.start.not_before, "{:?}", arrival);
         }
     }
 
@@ -106,14 +111,14 @@ proptest! {
         let counters = &measured.devices[0].counters;
         prop_assert_eq!(counters.read_sectors, sectors(Op::Read));
         prop_assert_eq!(counters.write_sectors, sectors(Op::Write));
-        for (arrival, outcome) in arrivals.iter().zip(&measured.source) {
-            prop_assert!(arrival.at <= outcome.issued && outcome.issued <= outcome.completed);
+        for (arrival, outcome) in arrivals.iter().zip(&measured.source.outcomes) {
+            prop_assert!(arrival.start.not_before <= outcome.issued && outcome.issued <= outcome.completed);
         }
         // A process submits its arrivals in the order of their times.
         for process in 0..4 {
             let mut own: Vec<_> =
-                arrivals.iter().zip(&measured.source).filter(|(one, _)| one.process.0 == process).collect();
-            own.sort_by_key(|(arrival, _)| arrival.at);
+                arrivals.iter().zip(&measured.source.outcomes).filter(|(one, _)| one.process.0 == process).collect();
+            own.sort_by_key(|(arrival, _)| arrival.start.not_before);
             prop_assert!(own.is_sorted_by_key(|(_, outcome)| outcome.issued));
         }
         let series = measured.devices.into_iter().next().expect("one").series.finish().0;
@@ -130,16 +135,16 @@ proptest! {
         let on = [(disks[0], schedulers.0), (disks[1], schedulers.1)];
         // Separate processes, because a process that waits for a device's request waits with all
         // its arrivals.
-        let moved = |one: &Arrival| {
+        let moved = |one: &ReplayIo| {
             let place = Location { device: DeviceId(1), ..one.place };
-            Arrival { process: ProcessId(one.process.0 + 4), place, ..*one }
+            ReplayIo { process: ProcessId(one.process.0 + 4), place, ..*one }
         };
         let renumbered: Vec<_> =
             first.iter().copied().chain(second.iter().map(moved)).collect();
         let together = run(&renumbered, &on);
         let apart = [run(&first, &on[..1]), run(&second, &on[1..])];
-        let outcomes: Vec<_> = apart.iter().flat_map(|one| one.source.iter().copied()).collect();
-        prop_assert_eq!(together.source, outcomes);
+        let outcomes: Vec<_> = apart.iter().flat_map(|one| one.source.outcomes.iter().copied()).collect();
+        prop_assert_eq!(together.source.outcomes, outcomes);
         for (device, apart) in together.devices.iter().zip(&apart) {
             prop_assert_eq!(device.counters.read_sectors, apart.devices[0].counters.read_sectors);
             prop_assert_eq!(device.counters.service_ns, apart.devices[0].counters.service_ns);
@@ -148,15 +153,17 @@ proptest! {
 }
 
 /// The commands of a run as arrivals at their queueing times.
-fn replay(trace: &DiskTrace) -> Vec<Arrival> {
-    let row = |row: usize| Arrival {
-        at: Nanos(trace.queued_ns[row] as u64),
+fn replay(trace: &DiskTrace) -> Vec<ReplayIo> {
+    let row = |row: usize| ReplayIo {
+        start: Start::at(Nanos(trace.queued_ns[row] as u64)),
         process: ProcessId(trace.process[row] as u32),
         op: [Op::Read, Op::Write, Op::Flush, Op::Discard][trace.op[row] as usize],
         place: Location { device: DeviceId(0), sector: Sector(trace.sector[row] as u64) },
         sectors: trace.sectors[row] as u32,
         sync: true,
         fua: false,
+        counted: true,
+        plug: Plug::None,
     };
     (0..trace.queued_ns.len()).map(row).collect()
 }
@@ -189,9 +196,10 @@ fn an_open_loop_does_not_wait_for_a_slow_disk() {
         (0..200).map(|n| arrival(n * 1000, 0, Op::Read, 0, n * 7_919_000 % 1_900_000_000, 8)).collect();
     let late = |count: usize| {
         let measured = run(&arrivals[..count], &[("wd10ezrx", "mq-deadline")]);
-        let all = arrivals.iter().zip(&measured.source);
-        let longest = all.clone().map(|(one, outcome)| outcome.completed - one.at).max().expect("some");
-        (all.filter(|(one, outcome)| outcome.issued > one.at).count(), longest)
+        let all = arrivals.iter().zip(&measured.source.outcomes);
+        let longest =
+            all.clone().map(|(one, outcome)| outcome.completed - one.start.not_before).max().expect("some");
+        (all.filter(|(one, outcome)| outcome.issued > one.start.not_before).count(), longest)
     };
     // The queue has 64 requests: twice the disk's 32 commands.
     let (waited, longest) = late(60);
@@ -207,20 +215,20 @@ fn an_open_loop_does_not_wait_for_a_slow_disk() {
 #[test]
 fn arrivals_that_the_machine_cannot_take_are_refused_in_one_line() {
     let world = machine(&[("wd10ezrx", "none")], 1);
-    let refused = |one: Arrival| {
+    let refused = |one: ReplayIo| {
         let good = arrival(0, 0, Op::Read, 0, 0, 8);
-        let error = Arrivals::new(vec![good, one], &tasks(1), &world).err().expect("it is wrong");
+        let error = Replay::new(vec![good, one], &tasks(1), &world).err().expect("it is wrong");
         (error, error.to_string())
     };
     assert_eq!(
         refused(arrival(0, 0, Op::Read, 1, 0, 8)),
-        (ArrivalError::NoDevice(1, 1), "I/O 1: the machine has no device 1".to_owned())
+        (ReplayError::NoDevice(1, 1), "I/O 1: the machine has no device 1".to_owned())
     );
     assert_eq!(
         refused(arrival(0, 0, Op::Read, 0, 1_953_525_167, 2)).1,
         "I/O 1: 2 sectors from sector 1953525167 on; the disk has 1953525168"
     );
     for wrong in [arrival(0, 0, Op::Write, 0, 5, 0), arrival(0, 0, Op::Flush, 0, 0, 8)] {
-        assert_eq!(refused(wrong).0, ArrivalError::Length(1));
+        assert_eq!(refused(wrong).0, ReplayError::Length(1));
     }
 }

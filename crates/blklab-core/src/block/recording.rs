@@ -1,0 +1,85 @@
+//! A recording of all bios, as blktrace makes one of a real queue.
+
+use std::collections::HashMap;
+
+use blklab_base::recorded::{Flags, Io, Op as RecordedOp};
+
+use crate::request::{Bio, IoPrio, Op, PrioClass, ProcessId, Request};
+use crate::units::Nanos;
+
+/// All bios of a run, in order of arrival.
+#[derive(Debug, Default)]
+pub(super) struct Recording {
+    ios: Vec<Io>,
+    /// Bios that have not completed, by their owners: an I/O of several bios has one.
+    open: HashMap<u64, Vec<u32>>,
+}
+
+/// The number under which a recording has a process: 1 for the first, [`KERNEL`] for the flusher.
+fn pid(process: ProcessId) -> u32 {
+    if process == ProcessId::KERNEL { KERNEL } else { process.0 + 1 }
+}
+
+/// The flusher's number in a recording.
+pub const KERNEL: u32 = u32::MAX;
+
+/// A priority as in ioprio_set(2); `None` if it is not set.
+fn prio(prio: IoPrio) -> Option<u16> {
+    let class = match prio.class {
+        PrioClass::None => return None,
+        PrioClass::RealTime => 1,
+        PrioClass::BestEffort => 2,
+        PrioClass::Idle => 3,
+    };
+    Some(class << 13 | u16::from(prio.level))
+}
+
+impl Recording {
+    /// A bio comes, with flags of its plug.
+    pub fn queued(&mut self, now: Nanos, bio: &Bio, plug: Flags) {
+        self.open.entry(bio.owner).or_default().push(self.ios.len() as u32);
+        self.ios.push(Io {
+            queued: now,
+            sector: bio.sector,
+            sectors: bio.sectors,
+            op: match bio.op {
+                Op::Read => RecordedOp::Read,
+                Op::Write => RecordedOp::Write,
+                Op::Flush => RecordedOp::Flush,
+                Op::Discard => RecordedOp::Discard,
+            },
+            flags: Flags::default()
+                .with_if(bio.sync && bio.op != Op::Read, Flags::SYNC)
+                .with_if(bio.fua, Flags::FUA)
+                .with(plug),
+            pid: pid(bio.process),
+            cpu: Some(bio.cpu),
+            prio: prio(bio.prio),
+            number: self.ios.len() as u64 + 1,
+            ..Io::default()
+        });
+    }
+
+    /// A bio of `owner` in `request` has completed.
+    pub fn completed(&mut self, owner: u64, request: &Request, now: Nanos) {
+        let within = |io: &Io| {
+            (io.sectors == 0) == (request.op == Op::Flush)
+                && io.sector >= request.sector
+                && io.end() <= request.end()
+        };
+        let Some(open) = self.open.get_mut(&owner) else { return };
+        let Some(place) = open.iter().position(|&index| within(&self.ios[index as usize])) else { return };
+        let io = &mut self.ios[open.remove(place) as usize];
+        io.inserted = Some(request.inserted);
+        io.issued = Some(request.issued);
+        io.completed = Some(now);
+        if open.is_empty() {
+            self.open.remove(&owner);
+        }
+    }
+
+    /// All bios.
+    pub fn finish(self) -> Vec<Io> {
+        self.ios
+    }
+}

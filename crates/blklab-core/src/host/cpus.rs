@@ -1,0 +1,122 @@
+//! CPUs and locks as next-free times.
+
+use super::Host;
+use crate::units::Nanos;
+
+/// A scheduler's lock: the time at which it is free again.
+#[derive(Clone, Copy, Debug)]
+pub struct Lock {
+    free: Nanos,
+    hold: Nanos,
+}
+
+impl Lock {
+    /// A free lock that each I/O holds for `hold`.
+    pub fn new(hold: Nanos) -> Lock {
+        Lock { free: Nanos::ZERO, hold }
+    }
+
+    /// How long each I/O holds it.
+    pub fn hold(&self) -> Nanos {
+        self.hold
+    }
+}
+
+/// The time at which each CPU is free again.
+#[derive(Clone, Debug)]
+pub struct Cpus {
+    free: Vec<Nanos>,
+    /// See [`Host::wake`].
+    wake: Nanos,
+    /// All work so far.
+    worked: Nanos,
+}
+
+impl Cpus {
+    /// Idle CPUs.
+    pub fn new(host: &Host) -> Cpus {
+        Cpus { free: vec![Nanos::ZERO; usize::from(host.cpus)], wake: host.wake, worked: Nanos::ZERO }
+    }
+
+    /// All work so far.
+    pub fn worked(&self) -> Nanos {
+        self.worked
+    }
+
+    /// Whether the CPU is busy until exactly `at`.
+    #[inline]
+    pub fn works_until(&self, cpu: u16, at: Nanos) -> bool {
+        self.free[usize::from(cpu)] == at
+    }
+
+    /// Work of length `cost` requested at `now` on `cpu`: returns when it is done.
+    #[inline]
+    pub fn work(&mut self, cpu: u16, now: Nanos, cost: Nanos) -> Nanos {
+        self.worked += cost;
+        let free = &mut self.free[usize::from(cpu)];
+        *free = now.max(*free) + cost;
+        *free
+    }
+
+    /// The same for a thread that is woken for it: an idle CPU needs time until the thread runs.
+    #[inline]
+    pub fn work_woken(&mut self, cpu: u16, now: Nanos, cost: Nanos) -> Nanos {
+        let free = &mut self.free[usize::from(cpu)];
+        if *free < now {
+            *free = now + self.wake;
+        }
+        self.work(cpu, now, cost)
+    }
+
+    /// The CPU on which work can begin first; of several, `latest` if it is one of them.
+    #[inline]
+    pub fn first_free(&self, now: Nanos, latest: u16) -> u16 {
+        let begin = |cpu: u16| self.free[usize::from(cpu)].max(now);
+        let first = (0..self.free.len() as u16).min_by_key(|&cpu| (begin(cpu), cpu != latest));
+        first.unwrap_or(latest)
+    }
+
+    /// Submission of one I/O: its CPU work, then its scheduler's lock, for which the CPU spins.
+    #[inline]
+    pub fn submit(&mut self, cpu: u16, now: Nanos, cost: Nanos, lock: &mut Lock) -> Nanos {
+        let worked = self.work(cpu, now, cost);
+        if lock.hold == Nanos::ZERO {
+            return worked;
+        }
+        lock.free = worked.max(lock.free) + lock.hold;
+        self.free[usize::from(cpu)] = lock.free;
+        lock.free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_cpus_share_the_schedulers_lock_and_nothing_else() {
+        let host = Host { cpus: 2, ..Host::FREE };
+        let (mut cpus, mut none) = (Cpus::new(&host), Lock::new(Nanos::ZERO));
+        assert_eq!(cpus.submit(0, Nanos(0), Nanos(100), &mut none), Nanos(100));
+        assert_eq!(cpus.submit(1, Nanos(0), Nanos(100), &mut none), Nanos(100));
+        let (mut cpus, mut lock) = (Cpus::new(&host), Lock::new(Nanos(30)));
+        assert_eq!(cpus.submit(0, Nanos(0), Nanos(100), &mut lock), Nanos(130));
+        assert_eq!(
+            cpus.submit(1, Nanos(0), Nanos(100), &mut lock),
+            Nanos(160),
+            "the second waits for the lock"
+        );
+        assert_eq!(cpus.work(1, Nanos(0), Nanos(10)), Nanos(170), "and its CPU spins meanwhile");
+        assert!(cpus.works_until(1, Nanos(170)) && !cpus.works_until(0, Nanos(170)));
+    }
+
+    #[test]
+    fn a_thread_that_is_woken_on_an_idle_cpu_runs_later_and_on_a_busy_one_at_once() {
+        let mut cpus = Cpus::new(&Host { cpus: 1, wake: Nanos(50), ..Host::FREE });
+        assert_eq!(cpus.work_woken(0, Nanos(100), Nanos(10)), Nanos(160));
+        assert_eq!(cpus.work_woken(0, Nanos(120), Nanos(10)), Nanos(170));
+        assert_eq!(cpus.work_woken(0, Nanos(170), Nanos(10)), Nanos(180), "the CPU has not gone idle");
+        assert_eq!(cpus.work(0, Nanos(200), Nanos(10)), Nanos(210));
+        assert_eq!(cpus.worked(), Nanos(40), "waiting is no work");
+    }
+}

@@ -1,0 +1,246 @@
+//! Recordings as loads: kept in memory and replayed, or made of a simulated run.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use blklab_core::InputError;
+use blklab_core::recorded::{Header, Io, Level, Tables};
+use blklab_core::simulation::{self, Recorded, ReplayFailed, ReplaySetup, Setup};
+use blklab_core::source::replay::{Fit, Settings, Way, plan};
+use blklab_core::units::{Nanos, Sector};
+use blklab_core::workload::{machine, plan as jobs};
+use blklab_trace::recording::Writer;
+use blklab_trace::{Records, Trace, Wanted};
+use pyo3::prelude::*;
+
+use crate::record::record;
+use crate::run::Run;
+use crate::specs::{Disk, Host, Job, Scheduler};
+use crate::{CancelToken, bad_input, bad_job, failed, watched};
+
+/// The most I/Os of a recording in memory: some 2 GB.
+const IOS_MAX: usize = 1 << 24;
+
+/// I/Os between two checks for Ctrl-C.
+const IOS_PER_LOOK: usize = 1 << 16;
+
+record! {
+    /// What a replay does not have as it was recorded.
+    ReplayNotes {
+        processes: usize,
+        left_out: u64,
+        moved: u64,
+        joined: u64,
+    }
+}
+
+/// A part of a trace, in memory, as a load.
+#[pyclass(frozen, module = "blklab._core")]
+pub struct Recording {
+    ios: Vec<Io>,
+    tables: Tables,
+    header: Header,
+}
+
+#[pymethods]
+impl Recording {
+    /// The I/Os from `from_ns` to before `until_ns`; their times count from `from_ns`.
+    #[new]
+    #[pyo3(signature = (path, *, format=None, device=None, keep_steps=false, from_ns=0, until_ns=None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        format: Option<String>,
+        device: Option<String>,
+        keep_steps: bool,
+        from_ns: u64,
+        until_ns: Option<u64>,
+    ) -> PyResult<Recording> {
+        let wanted = Wanted { format, device, keep_steps };
+        py.detach(|| {
+            let mut trace = Trace::open(&path, &wanted).map_err(bad_input)?;
+            let (from, until) = (Nanos(from_ns), Nanos(until_ns.unwrap_or(u64::MAX)));
+            let mut ios = Vec::new();
+            let mut read = 0;
+            while let Some(io) = trace.next_io().map_err(bad_input)? {
+                read += 1;
+                if read % IOS_PER_LOOK == 0 {
+                    Python::attach(|py| py.check_signals())?;
+                }
+                if io.queued >= until {
+                    break;
+                }
+                if io.queued < from {
+                    continue;
+                }
+                if ios.len() == IOS_MAX {
+                    let reason = format!("more than {IOS_MAX} I/Os; choose a part of it");
+                    let file = Some(path.display().to_string());
+                    return Err(bad_input(InputError { file, ..InputError::new(reason) }));
+                }
+                let earlier = |time: Option<Nanos>| time.map(|time| time.saturating_sub(from));
+                ios.push(Io {
+                    queued: io.queued - from,
+                    inserted: earlier(io.inserted),
+                    issued: earlier(io.issued),
+                    completed: earlier(io.completed),
+                    ..io
+                });
+            }
+            Ok(Recording { ios, tables: trace.tables().clone(), header: trace.header().clone() })
+        })
+    }
+
+    /// The number of I/Os.
+    #[getter]
+    fn count(&self) -> usize {
+        self.ios.len()
+    }
+
+    /// The time of the last I/O, ns.
+    #[getter]
+    fn last_ns(&self) -> u64 {
+        self.ios.last().map_or(0, |io| io.queued.0)
+    }
+
+    /// I/Os with a recorded completion.
+    #[getter]
+    fn completed(&self) -> usize {
+        self.ios.iter().filter(|io| io.completed.is_some()).count()
+    }
+
+    /// The sector after the last one that an I/O uses.
+    #[getter]
+    fn end_sector(&self) -> u64 {
+        self.ios.iter().map(|io| io.end().0).max().unwrap_or(0)
+    }
+
+    /// Devices with I/Os, by name.
+    #[getter]
+    fn devices(&self) -> Vec<&str> {
+        let mut ids: Vec<_> = self.ios.iter().map(|io| io.device).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.into_iter().map(|id| self.tables.devices.name(id)).collect()
+    }
+
+    /// Where in the kernel it was recorded: `file`, `bio` or `request`.
+    #[getter]
+    fn level(&self) -> &'static str {
+        self.header.level.name()
+    }
+}
+
+fn way(name: &str) -> Option<Way> {
+    match name {
+        "open" => Some(Way::Open),
+        "closed" => Some(Way::Closed),
+        "inferred" => Some(Way::Inferred),
+        _ => None,
+    }
+}
+
+fn fit(name: &str) -> Option<Fit> {
+    match name {
+        "refuse" => Some(Fit::Refuse),
+        "wrap" => Some(Fit::Wrap),
+        "scale" => Some(Fit::Scale),
+        _ => None,
+    }
+}
+
+fn unknown(option: &str, found: &str, expected: &str) -> PyErr {
+    bad_input(InputError::new(format!("{option}: no '{found}'; there is: {expected}")))
+}
+
+/// Replays a recording on a modelled disk, without the GIL.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "what a replay is, and how it is followed")]
+pub fn replay(
+    py: Python<'_>,
+    recording: &Recording,
+    disk: &Disk,
+    scheduler: &Scheduler,
+    host: &Host,
+    way: &str,
+    fit: &str,
+    seed: u64,
+    cancel: Option<&CancelToken>,
+) -> PyResult<(Run, ReplayNotes)> {
+    let way = self::way(way).ok_or_else(|| unknown("way", way, "open, closed, inferred"))?;
+    let fit = self::fit(fit).ok_or_else(|| unknown("fit", fit, "refuse, wrap, scale"))?;
+    let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
+    py.detach(|| {
+        let capacity = disk.model.limits().capacity;
+        let settings = Settings { way, fit, recorded: recording.header.capacity, capacity };
+        let plan = plan(&recording.ios, &settings);
+        let plan = plan.map_err(|error| bad_input(InputError::new(error.to_string())))?;
+        let setup = ReplaySetup {
+            plan: &plan,
+            names: &recording.tables.processes,
+            disk: disk.model.build(seed),
+            scheduler: &scheduler.known,
+            host: host.host,
+            memory: &host.of_memory,
+        };
+        let result = watched(&watch, || simulation::replay(setup, &watch))?.map_err(|error| match error {
+            ReplayFailed::Refused(error) => bad_input(InputError::new(error.to_string())),
+            ReplayFailed::Run(error) => failed(error),
+        })?;
+        let notes = ReplayNotes {
+            processes: plan.processes.len(),
+            left_out: plan.left_out,
+            moved: plan.moved,
+            joined: plan.joined,
+        };
+        Ok((Run::new(&result), notes))
+    })
+}
+
+/// Runs a job file on a modelled disk, and writes its I/O to `out`, a new file, as a recording.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "what a run is, and how it is followed")]
+pub fn record(
+    py: Python<'_>,
+    job: &Job,
+    disk: &Disk,
+    scheduler: &Scheduler,
+    host: &Host,
+    seed: u64,
+    out: PathBuf,
+    cancel: Option<&CancelToken>,
+) -> PyResult<(Run, u64)> {
+    machine::check(&job.file, host.host.cpus, host.memory.memory).map_err(bad_job)?;
+    let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
+    py.detach(|| {
+        let capacity = disk.model.limits().capacity;
+        let plan = jobs::plan(&job.file, capacity.to_bytes(), seed).map_err(bad_job)?;
+        let mut file = BufWriter::new(File::create_new(&out)?);
+        let setup = Setup {
+            plan: &plan,
+            disk: disk.model.build(seed),
+            scheduler: &scheduler.known,
+            host: host.host,
+            memory: &host.of_memory,
+            seed,
+        };
+        let run = watched(&watch, || simulation::run_and_record(setup, &watch))?;
+        let Recorded { result, ios, tables } = run.map_err(failed)?;
+        let header = Header {
+            source: "blklab's simulator".to_owned(),
+            level: Level::Bio,
+            resolution: Nanos(1),
+            capacity: Some(Sector(capacity.0)),
+            ..Header::default()
+        };
+        let mut writer = Writer::new(&mut file, &header)?;
+        for io in &ios {
+            writer.push(io, &tables)?;
+        }
+        writer.finish(&tables)?;
+        file.flush()?;
+        Ok((Run::new(&result), ios.len() as u64))
+    })
+}

@@ -1,0 +1,288 @@
+//! Traces: read once, for findings, figures and a recording.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use blklab_core::InputError;
+use blklab_core::recorded::Op;
+use blklab_core::units::Sector;
+use blklab_trace::doctor::Doctor;
+use blklab_trace::notes::Note;
+use blklab_trace::recording::{COLUMNS, Writer};
+use blklab_trace::summary::{Figures, Spread, Summary};
+use blklab_trace::{Records, Trace, Wanted, formats};
+use pyo3::prelude::*;
+
+use crate::bad_input;
+use crate::record::record;
+
+/// I/Os between two checks for Ctrl-C: some milliseconds.
+const IOS_PER_LOOK: u64 = 1 << 16;
+
+/// Rows of a list of processes or sizes.
+const ROWS: usize = 1000;
+
+record! {
+    /// A format of traces.
+    TraceFormat {
+        name: &'static str,
+        about: &'static str,
+    }
+}
+
+record! {
+    /// A column of recordings.
+    RecordingColumn {
+        name: &'static str,
+        kind: &'static str,
+        nullable: bool,
+        help: &'static str,
+    }
+}
+
+record! {
+    /// What is odd about a trace.
+    TraceFinding {
+        kind: &'static str,
+        weight: &'static str,
+        count: u64,
+        first: u64,
+        found: String,
+        text: &'static str,
+    }
+}
+
+record! {
+    /// Quantiles of some values.
+    TraceFigures {
+        count: u64,
+        min: u64,
+        mean: f64,
+        p50: u64,
+        p90: u64,
+        p99: u64,
+        p999: u64,
+        max: u64,
+    }
+}
+
+record! {
+    /// The I/Os of one operation.
+    TraceOperation {
+        name: &'static str,
+        count: u64,
+        bytes: u64,
+        sync: u64,
+        read_ahead: u64,
+        meta: u64,
+        fua: u64,
+        preflush: u64,
+        sizes_bytes: TraceFigures,
+        common_sizes: Vec<(u64, u64)>,
+        q2c_ns: TraceFigures,
+    }
+}
+
+record! {
+    /// The I/Os of one process.
+    TraceProcess {
+        pid: u32,
+        name: String,
+        count: u64,
+        read_bytes: u64,
+        written_bytes: u64,
+        sequential: u64,
+        mean_q2c_ns: Option<f64>,
+    }
+}
+
+record! {
+    /// A trace that was read.
+    TraceReading {
+        format: &'static str,
+        source: String,
+        compression: Option<&'static str>,
+        files: usize,
+        level: &'static str,
+        resolution_ns: u64,
+        spread: bool,
+        begun_unix_ns: Option<i64>,
+        machine: Option<String>,
+        capacity_sectors: Option<u64>,
+        findings: Vec<TraceFinding>,
+        count: u64,
+        last_ns: u64,
+        end_ns: u64,
+        end_sector: u64,
+        lost: u64,
+        sequential: u64,
+        devices: Vec<(String, u64)>,
+        operations: Vec<TraceOperation>,
+        processes: Vec<TraceProcess>,
+        process_count: usize,
+        seeks_sectors: TraceFigures,
+        q2q_ns: TraceFigures,
+        q2i_ns: TraceFigures,
+        i2d_ns: TraceFigures,
+        d2c_ns: TraceFigures,
+        q2c_ns: TraceFigures,
+        depth: TraceFigures,
+    }
+}
+
+fn figures(spread: &Spread) -> TraceFigures {
+    let Figures { count, min, mean, p50, p90, p99, p999, max } = spread.figures();
+    TraceFigures { count, min, mean, p50, p90, p99, p999, max }
+}
+
+fn finding(note: Note) -> TraceFinding {
+    let Note { kind, count, first, found } = note;
+    let (weight, text) = (kind.weight().name(), kind.text());
+    TraceFinding { kind: kind.name(), weight, count, first, found, text }
+}
+
+/// The formats of traces.
+#[pyfunction]
+pub fn trace_formats() -> Vec<TraceFormat> {
+    formats::all().into_iter().map(|format| TraceFormat { name: format.name, about: format.about }).collect()
+}
+
+/// The columns of recordings.
+#[pyfunction]
+pub fn recording_columns() -> Vec<RecordingColumn> {
+    let column = |column: &blklab_trace::recording::Column| RecordingColumn {
+        name: column.name,
+        kind: column.kind.name(),
+        nullable: column.nullable,
+        help: column.help,
+    };
+    COLUMNS.iter().map(column).collect()
+}
+
+fn reading(trace: &Trace, summary: &Summary, doctor: Doctor, capacity: Option<Sector>) -> TraceReading {
+    let (header, tables) = (trace.header(), trace.tables());
+    let findings = doctor.findings(header, trace.notes(), trace.device().is_some());
+    let operations =
+        Op::ALL.into_iter().zip(&summary.operations).filter(|(_, operation)| operation.count > 0);
+    let operations = operations.map(|(op, operation)| {
+        let mut common: Vec<_> = operation.by_size.iter().map(|(size, count)| (*size, *count)).collect();
+        common.sort_by_key(|(size, count)| (std::cmp::Reverse(*count), *size));
+        common.truncate(ROWS);
+        TraceOperation {
+            name: op.name(),
+            count: operation.count,
+            bytes: operation.bytes,
+            sync: operation.sync,
+            read_ahead: operation.read_ahead,
+            meta: operation.meta,
+            fua: operation.fua,
+            preflush: operation.preflush,
+            sizes_bytes: figures(&operation.sizes),
+            common_sizes: common,
+            q2c_ns: figures(&operation.q2c),
+        }
+    });
+    let mut processes = summary.by_count(tables);
+    let process_count = processes.len();
+    processes.truncate(ROWS);
+    let processes = processes.into_iter().map(|(pid, name, process)| TraceProcess {
+        pid,
+        name,
+        count: process.count,
+        read_bytes: process.read_bytes,
+        written_bytes: process.written_bytes,
+        sequential: process.sequential,
+        mean_q2c_ns: process.mean_q2c_ns(),
+    });
+    let mut devices: Vec<_> =
+        summary.devices.iter().map(|(id, count)| (tables.devices.name(*id).to_owned(), *count)).collect();
+    devices.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    devices.truncate(ROWS);
+    TraceReading {
+        format: trace.format().name,
+        source: header.source.clone(),
+        compression: trace.compression(),
+        files: trace.files(),
+        level: header.level.name(),
+        resolution_ns: header.resolution.0,
+        spread: header.spread,
+        begun_unix_ns: header.begun_unix_ns,
+        machine: header.machine.clone(),
+        capacity_sectors: capacity.map(|capacity| capacity.0),
+        findings: findings.into_iter().map(finding).collect(),
+        count: summary.count,
+        last_ns: summary.last.0,
+        end_ns: summary.end.0,
+        end_sector: summary.end_sector,
+        lost: summary.lost,
+        sequential: summary.sequential,
+        devices,
+        operations: operations.collect(),
+        processes: processes.collect(),
+        process_count,
+        seeks_sectors: figures(&summary.seeks),
+        q2q_ns: figures(&summary.q2q),
+        q2i_ns: figures(&summary.q2i),
+        i2d_ns: figures(&summary.i2d),
+        d2c_ns: figures(&summary.d2c),
+        q2c_ns: figures(&summary.q2c),
+        depth: figures(&summary.depth),
+    }
+}
+
+/// What ends a reading.
+enum Stop {
+    Input(InputError),
+    Output(std::io::Error),
+    Signal(PyErr),
+}
+
+/// Reads a trace in one pass, and writes it to `out` as a recording.
+#[pyfunction]
+#[pyo3(signature = (path, *, format=None, device=None, keep_steps=false, capacity_sectors=None, out=None))]
+pub fn read_trace(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    device: Option<String>,
+    keep_steps: bool,
+    capacity_sectors: Option<u64>,
+    out: Option<PathBuf>,
+) -> PyResult<TraceReading> {
+    let wanted = Wanted { format, device, keep_steps };
+    let read = py.detach(|| {
+        let mut trace = Trace::open(&path, &wanted).map_err(Stop::Input)?;
+        let mut header = trace.header().clone();
+        let capacity = capacity_sectors.map(Sector).or(header.capacity);
+        header.capacity = capacity;
+        let mut writer = match &out {
+            Some(out) => {
+                let file = BufWriter::new(File::create_new(out).map_err(Stop::Output)?);
+                Some(Writer::new(file, &header).map_err(Stop::Output)?)
+            }
+            None => None,
+        };
+        let (mut doctor, mut summary) = (Doctor::new(capacity), Summary::default());
+        while let Some(io) = trace.next_io().map_err(Stop::Input)? {
+            doctor.take(&io, trace.tables());
+            summary.take(&io);
+            if let Some(writer) = &mut writer {
+                writer.push(&io, trace.tables()).map_err(Stop::Output)?;
+            }
+            if summary.count % IOS_PER_LOOK == 0 {
+                Python::attach(|py| py.check_signals()).map_err(Stop::Signal)?;
+            }
+        }
+        if let Some(writer) = writer {
+            let (mut file, _) = writer.finish(trace.tables()).map_err(Stop::Output)?;
+            file.flush().map_err(Stop::Output)?;
+        }
+        Ok(reading(&trace, &summary, doctor, capacity))
+    });
+    read.map_err(|stop| match stop {
+        Stop::Input(error) => bad_input(error),
+        Stop::Output(error) => error.into(),
+        Stop::Signal(error) => error,
+    })
+}

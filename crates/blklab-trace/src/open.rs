@@ -1,0 +1,146 @@
+//! Opening a trace: its files, its format, and what of it is wanted.
+
+use std::path::{Path, PathBuf};
+
+use blklab_base::input_error::InputError;
+use blklab_base::recorded::{Header, Io, Tables};
+
+use crate::Records;
+use crate::formats::{self, Format};
+use crate::input::Input;
+use crate::notes::Notes;
+
+/// What of a trace is wanted, and how it is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The format; detected if none is given.
+    pub format: Option<String>,
+    /// Only I/Os of the device with this name.
+    pub device: Option<String>,
+    /// I/Os of one step of a coarse clock keep its time.
+    pub keep_steps: bool,
+}
+
+/// A trace that is read, with its file's name in every error.
+pub struct Trace {
+    reader: Box<dyn Records + Send>,
+    name: String,
+    format: Format,
+    compression: Option<&'static str>,
+    files: usize,
+    device: Option<String>,
+    /// The first I/O: with it, the header is complete.
+    first: Option<Io>,
+}
+
+/// The files of all CPUs beside `NAME.blktrace.0`, or of `NAME` if there is no such file.
+fn files_of(path: &Path) -> Vec<PathBuf> {
+    let text = path.as_os_str().to_string_lossy();
+    let stem = match text.rsplit_once(".blktrace.") {
+        Some((stem, number)) if number.parse::<u32>().is_ok() => stem.to_owned(),
+        _ if !path.exists() && text != "-" => text.into_owned(),
+        _ => return vec![path.to_owned()],
+    };
+    let file = |cpu: u32| PathBuf::from(format!("{stem}.blktrace.{cpu}"));
+    // CPUs that wrote nothing have an empty file; one that is off has none.
+    let found: Vec<_> = (0..1 << 10).map(file).filter(|file| file.is_file()).collect();
+    if found.is_empty() { vec![path.to_owned()] } else { found }
+}
+
+impl Trace {
+    /// Opens the file of this path; `-` is standard input.
+    ///
+    /// # Errors
+    /// There is no such file, its format is unknown, or its first I/O is wrong.
+    pub fn open(path: &Path, wanted: &Wanted) -> Result<Trace, InputError> {
+        let named = |error: InputError| InputError { file: Some(path.display().to_string()), ..error };
+        let files = files_of(path);
+        let mut inputs = Vec::new();
+        for file in &files {
+            let input = Input::open(file);
+            let input = input.map_err(|error| named(InputError::new(format!("cannot be read: {error}"))))?;
+            inputs.push(input);
+        }
+        Trace::new(inputs, wanted, path.display().to_string()).map_err(named)
+    }
+
+    /// Of these inputs: one, or those of a trace's CPUs.
+    ///
+    /// # Errors
+    /// As of [`Trace::open`].
+    pub fn new(mut inputs: Vec<Input>, wanted: &Wanted, name: String) -> Result<Trace, InputError> {
+        // CPUs without events.
+        if inputs.len() > 1 && inputs.iter().any(|input| !input.head().is_empty()) {
+            inputs.retain(|input| !input.head().is_empty());
+        }
+        let compression = inputs.first().and_then(Input::compression);
+        let head = inputs.first().map(Input::head).unwrap_or_default();
+        let format = match &wanted.format {
+            Some(name) => formats::find(name)?,
+            None if head.is_empty() => return Err(InputError::new("the file is empty")),
+            None => formats::detect(head).ok_or_else(|| {
+                InputError::new(
+                    "the format is not known; name it, if it is one of these: blklab trace formats",
+                )
+            })?,
+        };
+        let files = inputs.len();
+        let spread = formats::Wanted { spread: !wanted.keep_steps };
+        let reader = formats::reader(format, inputs, spread)?;
+        let device = wanted.device.clone();
+        let mut trace = Trace { reader, name, format, compression, files, device, first: None };
+        trace.first = trace.next_of_device()?;
+        Ok(trace)
+    }
+
+    fn next_of_device(&mut self) -> Result<Option<Io>, InputError> {
+        loop {
+            let io = self.reader.next_io()?;
+            let (Some(wanted), Some(found)) = (&self.device, io) else { return Ok(io) };
+            if self.reader.tables().devices.name(found.device) == wanted {
+                return Ok(io);
+            }
+        }
+    }
+
+    /// The format.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The program that compressed the file.
+    pub fn compression(&self) -> Option<&'static str> {
+        self.compression
+    }
+
+    /// How many files it has.
+    pub fn files(&self) -> usize {
+        self.files
+    }
+
+    /// The device that is wanted.
+    pub fn device(&self) -> Option<&str> {
+        self.device.as_deref()
+    }
+}
+
+impl Records for Trace {
+    fn next_io(&mut self) -> Result<Option<Io>, InputError> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        self.next_of_device().map_err(|error| InputError { file: Some(self.name.clone()), ..error })
+    }
+
+    fn header(&self) -> &Header {
+        self.reader.header()
+    }
+
+    fn tables(&self) -> &Tables {
+        self.reader.tables()
+    }
+
+    fn notes(&self) -> &Notes {
+        self.reader.notes()
+    }
+}

@@ -1,0 +1,343 @@
+//! The figures of a recording, in one pass and bounded memory.
+//!
+//! Quantiles have three digits (hdrhistogram). Times between steps are those of btt (blktrace): Q2Q
+//! between arrivals, Q2I to the scheduler, I2D in it, D2C at the disk, Q2C in all.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+use blklab_base::recorded::{Flags, Io, NameId, Op, Tables};
+use blklab_base::units::{Nanos, SECTOR_BYTES};
+use hdrhistogram::Histogram;
+
+/// I/Os that are followed for the depth: of more the depth is a lower bound.
+const DEPTH_MAX: usize = 1 << 16;
+
+/// Sizes, and processes, that are counted apart; the rest is one row.
+const ROWS_MAX: usize = 1 << 16;
+
+/// Quantiles of one kind of value.
+#[derive(Clone, Debug)]
+pub struct Spread {
+    values: Histogram<u64>,
+    min: u64,
+    max: u64,
+    sum: u128,
+}
+
+/// The figures of a [`Spread`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// How many values.
+    pub count: u64,
+    /// The least.
+    pub min: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The middle.
+    pub p50: u64,
+    /// 90 %.
+    pub p90: u64,
+    /// 99 %.
+    pub p99: u64,
+    /// 99.9 %.
+    pub p999: u64,
+    /// The greatest.
+    pub max: u64,
+}
+
+impl Default for Spread {
+    fn default() -> Spread {
+        let mut values = Histogram::new(3).expect("three digits");
+        values.auto(true);
+        Spread { values, min: u64::MAX, max: 0, sum: 0 }
+    }
+}
+
+impl Spread {
+    fn add(&mut self, value: u64) {
+        // It grows; a value that does not fit is the greatest.
+        if self.values.record(value).is_err() {
+            self.values.saturating_record(value);
+        }
+        (self.min, self.max) = (self.min.min(value), self.max.max(value));
+        self.sum += u128::from(value);
+    }
+
+    /// Its figures.
+    pub fn figures(&self) -> Figures {
+        let count = self.values.len();
+        if count == 0 {
+            return Figures::default();
+        }
+        // A bucket has its upper bound.
+        let at = |quantile| self.values.value_at_quantile(quantile).min(self.max);
+        Figures {
+            count,
+            min: self.min,
+            mean: self.sum as f64 / count as f64,
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: self.max,
+        }
+    }
+}
+
+/// I/Os of one operation.
+#[derive(Clone, Debug, Default)]
+pub struct Operation {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Synchronous ones.
+    pub sync: u64,
+    /// Read-ahead.
+    pub read_ahead: u64,
+    /// Metadata.
+    pub meta: u64,
+    /// With FUA.
+    pub fua: u64,
+    /// With a preflush.
+    pub preflush: u64,
+    /// Lengths in bytes.
+    pub sizes: Spread,
+    /// How many of each length in bytes.
+    pub by_size: BTreeMap<u64, u64>,
+    /// From queue to completion, ns.
+    pub q2c: Spread,
+}
+
+/// I/Os of one process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Process {
+    /// How many.
+    pub count: u64,
+    /// Bytes that it read.
+    pub read_bytes: u64,
+    /// Bytes that it wrote.
+    pub written_bytes: u64,
+    /// I/Os that begin where its one before ended.
+    pub sequential: u64,
+    /// The sum of times from queue to completion, and of how many I/Os.
+    q2c_ns: u128,
+    completed: u64,
+    /// Where its last I/O ended.
+    end: Option<u64>,
+}
+
+impl Process {
+    /// The mean time from queue to completion, ns; None if no I/O completes.
+    pub fn mean_q2c_ns(&self) -> Option<f64> {
+        (self.completed > 0).then(|| self.q2c_ns as f64 / self.completed as f64)
+    }
+}
+
+/// The figures.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// How many I/Os.
+    pub count: u64,
+    /// The last arrival.
+    pub last: Nanos,
+    /// The last completion.
+    pub end: Nanos,
+    /// By operation, in the order of [`Op::ALL`].
+    pub operations: [Operation; Op::ALL.len()],
+    /// I/Os that begin where the one before on the same device ended.
+    pub sequential: u64,
+    /// From the end of one I/O to the start of the next of its device, either way, in sectors; without
+    /// flushes and sequential I/Os.
+    pub seeks: Spread,
+    /// Between arrivals, ns.
+    pub q2q: Spread,
+    /// From queue to insert, ns.
+    pub q2i: Spread,
+    /// From insert, or queue, to issue, ns.
+    pub i2d: Spread,
+    /// From issue to completion, ns.
+    pub d2c: Spread,
+    /// From queue to completion, ns.
+    pub q2c: Spread,
+    /// I/Os that were not complete at an arrival, with it.
+    pub depth: Spread,
+    /// Devices: I/Os, end of the last one.
+    pub devices: BTreeMap<NameId, u64>,
+    ends: HashMap<NameId, u64>,
+    /// By process: number and name.
+    pub processes: HashMap<(u32, NameId), Process>,
+    /// The highest sector, the one after it.
+    pub end_sector: u64,
+    /// Events that were lost.
+    pub lost: u64,
+    under_way: BinaryHeap<Reverse<u64>>,
+    before: Option<Nanos>,
+}
+
+impl Summary {
+    /// Takes the next I/O.
+    pub fn take(&mut self, io: &Io) {
+        self.count += 1;
+        self.lost += u64::from(io.lost);
+        if let Some(before) = self.before {
+            self.q2q.add(io.queued.saturating_sub(before).0);
+        }
+        self.before = Some(io.queued);
+        self.last = self.last.max(io.queued);
+        self.end = self.end.max(io.completed.unwrap_or(io.queued));
+        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
+        let operation = &mut self.operations[io.op as usize];
+        operation.count += 1;
+        operation.bytes += bytes;
+        for (flag, count) in [
+            (Flags::SYNC, &mut operation.sync),
+            (Flags::READ_AHEAD, &mut operation.read_ahead),
+            (Flags::META, &mut operation.meta),
+            (Flags::FUA, &mut operation.fua),
+            (Flags::PREFLUSH, &mut operation.preflush),
+        ] {
+            *count += u64::from(io.flags.has(flag));
+        }
+        if io.sectors > 0 {
+            operation.sizes.add(bytes);
+            if operation.by_size.len() < ROWS_MAX || operation.by_size.contains_key(&bytes) {
+                *operation.by_size.entry(bytes).or_default() += 1;
+            }
+        }
+        self.times(io);
+        self.place(io);
+        self.process(io, bytes);
+        *self.devices.entry(io.device).or_default() += 1;
+    }
+
+    fn times(&mut self, io: &Io) {
+        if let Some(inserted) = io.inserted {
+            self.q2i.add(inserted.saturating_sub(io.queued).0);
+        }
+        if let Some(issued) = io.issued {
+            self.i2d.add(issued.saturating_sub(io.inserted.unwrap_or(io.queued)).0);
+            if let Some(completed) = io.completed {
+                self.d2c.add(completed.saturating_sub(issued).0);
+            }
+        }
+        if let Some(completed) = io.completed {
+            let span = completed.saturating_sub(io.queued).0;
+            self.q2c.add(span);
+            self.operations[io.op as usize].q2c.add(span);
+            while self.under_way.peek().is_some_and(|first| first.0 <= io.queued.0) {
+                self.under_way.pop();
+            }
+            if self.under_way.len() < DEPTH_MAX {
+                self.under_way.push(Reverse(completed.0));
+            }
+            self.depth.add(self.under_way.len() as u64);
+        }
+    }
+
+    fn place(&mut self, io: &Io) {
+        if io.sectors == 0 {
+            return;
+        }
+        self.end_sector = self.end_sector.max(io.end().0);
+        if let Some(before) = self.ends.insert(io.device, io.end().0) {
+            let distance = io.sector.0.abs_diff(before);
+            if distance == 0 {
+                self.sequential += 1;
+            } else {
+                self.seeks.add(distance);
+            }
+        }
+    }
+
+    fn process(&mut self, io: &Io, bytes: u64) {
+        let mut key = (io.pid, io.process);
+        if self.processes.len() >= ROWS_MAX && !self.processes.contains_key(&key) {
+            key = (0, NameId::NONE);
+        }
+        let process = self.processes.entry(key).or_default();
+        process.count += 1;
+        match io.op {
+            Op::Read => process.read_bytes += bytes,
+            Op::Write | Op::WriteZeroes => process.written_bytes += bytes,
+            _ => {}
+        }
+        if io.sectors > 0 {
+            process.sequential += u64::from(process.end == Some(io.sector.0));
+            process.end = Some(io.end().0);
+        }
+        if let Some(completed) = io.completed {
+            process.q2c_ns += u128::from(completed.saturating_sub(io.queued).0);
+            process.completed += 1;
+        }
+    }
+
+    /// The processes, the one with the most I/Os first.
+    pub fn by_count(&self, tables: &Tables) -> Vec<(u32, String, Process)> {
+        let mut rows: Vec<_> = self
+            .processes
+            .iter()
+            .map(|((pid, name), process)| (*pid, tables.processes.name(*name).to_owned(), *process))
+            .collect();
+        rows.sort_by(|a, b| (Reverse(a.2.count), a.0, &a.1).cmp(&(Reverse(b.2.count), b.0, &b.1)));
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blklab_base::units::Sector;
+
+    use super::*;
+
+    fn io(at: u64, completed: u64, sector: u64, sectors: u32, pid: u32) -> Io {
+        Io {
+            queued: Nanos(at),
+            issued: Some(Nanos(at + 10)),
+            completed: Some(Nanos(completed)),
+            sector: Sector(sector),
+            sectors,
+            pid,
+            ..Io::default()
+        }
+    }
+
+    #[test]
+    fn figures_of_three_reads_are_those_of_their_times_and_places() {
+        let mut summary = Summary::default();
+        for one in
+            [io(0, 2_000_000, 0, 8, 1), io(1_000_000, 3_000_000, 8, 8, 2), io(9_000_000, 9_500_000, 8, 16, 1)]
+        {
+            summary.take(&one);
+        }
+        let reads = &summary.operations[Op::Read as usize];
+        assert_eq!((reads.count, reads.bytes, reads.by_size.len()), (3, 32 * 512, 2));
+        assert_eq!((summary.sequential, summary.seeks.figures().max), (1, 8));
+        let q2q = summary.q2q.figures();
+        assert_eq!((q2q.min, q2q.max, q2q.mean), (1_000_000, 8_000_000, 4_500_000.0));
+        let q2c = summary.q2c.figures();
+        assert_eq!((q2c.count, q2c.min, q2c.max), (3, 500_000, 2_000_000));
+        assert!(q2c.p50.abs_diff(2_000_000) <= 2000, "{}", q2c.p50);
+        assert_eq!((summary.i2d.figures().max, summary.d2c.figures().max), (10, 1_999_990));
+        // The second read arrives while the first is under way.
+        assert_eq!((summary.depth.figures().max, summary.depth.figures().mean), (2, 4.0 / 3.0));
+        let rows = summary.by_count(&Tables::default());
+        let counts: Vec<_> = rows.iter().map(|row| (row.0, row.2.count, row.2.sequential)).collect();
+        assert_eq!(counts, [(1, 2, 1), (2, 1, 0)]);
+    }
+
+    #[test]
+    fn quantiles_have_three_digits_over_all_times() {
+        let mut spread = Spread::default();
+        for value in 1..=1_000_000_u64 {
+            spread.add(value * 1000);
+        }
+        let figures = spread.figures();
+        for (found, expected) in [(figures.p50, 5e8), (figures.p90, 9e8), (figures.p99, 9.9e8)] {
+            assert!((found as f64 / expected - 1.0).abs() < 2e-3, "{found}, not {expected}");
+        }
+        spread.add(u64::MAX);
+        assert_eq!(spread.figures().max, u64::MAX);
+    }
+}

@@ -1,0 +1,244 @@
+//! One trace of the kernel in each format and version is one recording.
+
+mod written;
+
+use blklab_base::recorded::{Flags, Level, Op};
+use blklab_trace::Wanted;
+use blklab_trace::notes::Kind;
+use written::*;
+
+const NAMES: &[(u32, &str)] = &[(10, "fio"), (11, "my prog[1]"), (12, "kworker/u8:1")];
+
+fn event(time: u64, act: u64, category: u64, sector: u64, sectors: u32, pid: u32) -> Raw {
+    Raw { time, act, category, sector, sectors, pid, device: DISK, ..Raw::default() }
+}
+
+/// Two bios that become one request, a flush with its request, a commit record, a partial completion.
+fn load() -> Vec<Raw> {
+    let mut raws = vec![named(1_000_000, 10, "fio"), named(1_000_000, 11, "my prog[1]")];
+    raws.push(named(1_000_000, 12, "kworker/u8:1"));
+    raws.extend(read(2_000_000, 800, 8, 10));
+    let write = WRITE | SYNC;
+    raws.extend([
+        event(3_000_000, QUEUE, WRITE, 1000, 8, 12),
+        event(3_001_000, GET_REQUEST, WRITE, 1000, 8, 12),
+        event(3_002_000, QUEUE, WRITE, 1008, 16, 12),
+        event(3_003_000, BACK_MERGE, WRITE, 1008, 16, 12),
+        event(3_004_000, INSERT, WRITE, 1000, 24, 12),
+        event(3_010_000, ISSUE, WRITE, 1000, 24, 12),
+        event(3_500_000, COMPLETE, WRITE, 1000, 12, 0),
+        event(3_600_000, COMPLETE, WRITE, 1012, 12, 0),
+        event(4_000_000, QUEUE, write | FLUSH, 0, 0, 11),
+        event(4_001_000, ISSUE, FLUSH, 0, 0, 0),
+        event(4_900_000, COMPLETE, FLUSH, 0, 0, 0),
+        event(4_901_000, COMPLETE, write | FLUSH, 0, 0, 0),
+        event(5_000_000, QUEUE, write | FLUSH | FUA | META, 5000, 8, 11),
+        event(5_001_000, ISSUE, FLUSH, 0, 0, 0),
+        event(5_400_000, COMPLETE, FLUSH, 0, 0, 0),
+        event(5_500_000, ISSUE, write | FLUSH | FUA | META, 5000, 8, 11),
+        event(5_900_000, COMPLETE, write | FLUSH | FUA | META, 5000, 8, 0),
+    ]);
+    raws.extend(read(6_000_000, 800, 8, 10));
+    numbered(raws)
+}
+
+#[test]
+fn versions_byte_orders_and_cgroups_give_one_recording() {
+    let plain_trace = read_all(&Form(7, false).stream(&load()));
+    let expected = plain(&plain_trace);
+    assert_eq!(plain_trace.header.source, "blktrace 7");
+    for form in [Form(7, true), Form(8, false), Form(8, true)] {
+        assert_eq!(plain(&read_all(&form.stream(&load()))), expected, "{form:?}");
+        let in_cgroups: Vec<_> = load().into_iter().map(|raw| Raw { cgroup: Some(77), ..raw }).collect();
+        // Of processes' names the cgroup's number does not stand first.
+        let in_cgroups: Vec<_> = in_cgroups
+            .into_iter()
+            .map(|raw| if raw.category & NOTIFY != 0 { Raw { cgroup: None, ..raw } } else { raw })
+            .collect();
+        let found = read_all(&form.stream(&in_cgroups));
+        assert_eq!(plain(&found), expected, "{form:?}");
+        assert!(found.ios.iter().all(|io| io.cgroup == 77));
+        assert_eq!(found.note(Kind::CgroupBit).map(|note| note.1), Some(4));
+    }
+}
+
+#[test]
+fn every_step_of_every_bio_is_found() {
+    let found = read_all(&Form(7, false).stream(&load()));
+    let sync = Flags::SYNC.with(Flags::PREFLUSH);
+    let commit = sync.with(Flags::FUA).with(Flags::META);
+    let expected: Vec<Plain> = vec![
+        (0, Some(300), Some(700), Some(90_000), 800, 8, "read", 0, 10, "fio".into()),
+        (
+            1_000_000,
+            Some(1_004_000),
+            Some(1_010_000),
+            Some(1_500_000),
+            1000,
+            8,
+            "write",
+            0,
+            12,
+            NAMES[2].1.into(),
+        ),
+        (
+            1_002_000,
+            Some(1_004_000),
+            Some(1_010_000),
+            Some(1_600_000),
+            1008,
+            16,
+            "write",
+            0,
+            12,
+            NAMES[2].1.into(),
+        ),
+        (2_000_000, None, Some(2_001_000), Some(2_901_000), 0, 0, "flush", sync.0, 11, NAMES[1].1.into()),
+        (
+            3_000_000,
+            None,
+            Some(3_500_000),
+            Some(3_900_000),
+            5000,
+            8,
+            "write",
+            commit.0,
+            11,
+            NAMES[1].1.into(),
+        ),
+        (4_000_000, Some(4_000_300), Some(4_000_700), Some(4_090_000), 800, 8, "read", 0, 10, "fio".into()),
+    ];
+    assert_eq!(plain(&found), expected);
+    assert_eq!((found.header.level, found.header.resolution.0), (Level::Bio, 1));
+    assert_eq!(found.note(Kind::Merges).map(|note| note.0), Some(1));
+}
+
+#[test]
+fn text_of_blkparse_gives_the_same() {
+    let raws = load();
+    let binary = plain(&read_all(&Form(7, false).stream(&raws)));
+    let text = blkparse(&raws, NAMES);
+    let found = read_all(text.as_bytes());
+    assert_eq!(found.header.source, "blkparse");
+    assert_eq!(plain(&found), binary);
+}
+
+#[test]
+fn a_format_of_blkparse_without_cpu_and_sequence_is_found_too() {
+    let text = "8,0 0.000000000 Q R 800 + 8 [fio]\n8,0 0.000000700 D R 800 + 8 [fio]\n\
+                8,0 0.000090000 C R 800 + 8 [0]\n";
+    let found = read_all(text.as_bytes());
+    let expected: Vec<Plain> = vec![(0, None, Some(700), Some(90_000), 800, 8, "read", 0, 0, "fio".into())];
+    assert_eq!(plain(&found), expected);
+}
+
+#[test]
+fn text_of_tracefs_gives_the_same_in_its_microseconds() {
+    let raws = load();
+    let text = ftrace(&raws, NAMES);
+    let found = read_all(text.as_bytes());
+    let us = |time: Option<u64>| time.map(|time| time / 1000 * 1000);
+    let binary = plain(&read_all(&Form(7, false).stream(&raws)));
+    let expected: Vec<_> = binary
+        .into_iter()
+        .map(|io| {
+            (
+                us(Some(io.0)).expect("a time"),
+                us(io.1),
+                us(io.2),
+                us(io.3),
+                io.4,
+                io.5,
+                io.6,
+                io.7,
+                io.8,
+                io.9,
+            )
+        })
+        .collect();
+    assert_eq!(plain(&found), expected);
+    assert_eq!(found.header.resolution.0, 1000);
+}
+
+#[test]
+fn files_of_cpus_are_merged_by_time() {
+    let raws = load();
+    let whole = read_all(&Form(7, false).stream(&raws));
+    let of_cpu = |cpu| {
+        let of: Vec<_> = raws.iter().filter(|raw| raw.cpu == cpu).cloned().collect();
+        Form(7, false).stream(&of)
+    };
+    let (first, second) = (of_cpu(0), of_cpu(1));
+    // One stream with the CPUs' parts behind each other is what `blktrace -o -` writes.
+    let joined = [second.clone(), first.clone()].concat();
+    for files in [vec![&first[..], &second, b""], vec![&second, &first], vec![&joined]] {
+        let found = try_read_files(&files, &Wanted::default(), None).expect("a good trace");
+        assert_eq!(plain(&found), plain(&whole));
+        assert_eq!(found.note(Kind::Disorder), None);
+    }
+}
+
+#[test]
+fn a_trace_of_requests_alone_has_the_level_of_requests() {
+    let raws: Vec<_> = load().into_iter().filter(|raw| raw.act != QUEUE).collect();
+    let found = read_all(&Form(7, false).stream(&raws));
+    assert_eq!(found.header.level, Level::Request);
+    // The two bios are one request; without an insert event a request has no beginning.
+    let places: Vec<_> = found.ios.iter().map(|io| (io.sector.0, io.sectors)).collect();
+    assert_eq!(places, [(800, 8), (1000, 24), (800, 8)]);
+    let issues: Vec<_> = raws.into_iter().filter(|raw| raw.act != INSERT).collect();
+    let found = read_all(&Form(7, false).stream(&issues));
+    let places: Vec<_> = found.ios.iter().map(|io| (io.sector.0, io.sectors, io.op)).collect();
+    let flush = (0, 0, Op::Flush);
+    let expected =
+        [(800, 8, Op::Read), (1000, 24, Op::Write), flush, flush, (5000, 8, Op::Write), (800, 8, Op::Read)];
+    assert_eq!(places, expected);
+    assert!(found.ios.iter().all(|io| io.completed.is_some()));
+}
+
+#[test]
+fn two_reads_of_one_sector_complete_in_their_order() {
+    let at = |time, act, pid| event(time, act, READ, 64, 8, pid);
+    let raws = numbered(vec![
+        at(0, QUEUE, 1),
+        at(10, QUEUE, 2),
+        at(20, ISSUE, 1),
+        at(30, ISSUE, 2),
+        at(40, COMPLETE, 0),
+        at(50, COMPLETE, 0),
+    ]);
+    let found = read_all(&Form(7, false).stream(&raws));
+    let times: Vec<_> = plain(&found).into_iter().map(|io| (io.0, io.2, io.3, io.8)).collect();
+    assert_eq!(times, [(0, Some(20), Some(40), 1), (10, Some(30), Some(50), 2)]);
+}
+
+#[test]
+fn a_requeued_request_has_its_last_issue() {
+    let at = |time, act| event(time, act, READ, 64, 8, 1);
+    let raws = numbered(vec![
+        at(0, QUEUE),
+        at(5, INSERT),
+        at(10, ISSUE),
+        at(20, REQUEUE),
+        at(30, ISSUE),
+        at(40, COMPLETE),
+    ]);
+    let found = read_all(&Form(7, false).stream(&raws));
+    assert_eq!((found.ios[0].issued.map(|at| at.0), found.note(Kind::Requeues)), (Some(30), Some((1, 4))));
+}
+
+#[test]
+fn a_split_bio_is_complete_with_its_last_part() {
+    let raws = numbered(vec![
+        event(0, QUEUE, WRITE, 0, 100, 1),
+        event(1, SPLIT, WRITE, 0, 60, 1),
+        event(10, ISSUE, WRITE, 0, 60, 1),
+        event(11, ISSUE, WRITE, 60, 40, 1),
+        event(20, COMPLETE, WRITE, 60, 40, 0),
+        event(30, COMPLETE, WRITE, 0, 60, 0),
+    ]);
+    let found = read_all(&Form(7, false).stream(&raws));
+    assert_eq!(found.ios.len(), 1);
+    assert_eq!((found.ios[0].sectors, found.ios[0].completed.map(|at| at.0)), (100, Some(30)));
+    assert_eq!(found.note(Kind::Splits), Some((1, 2)));
+}

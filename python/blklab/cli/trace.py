@@ -1,0 +1,297 @@
+"""``blklab trace``: traces of I/O: what is wrong with one, its figures, and recordings of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import blklab
+from blklab.base.plain import plain
+from blklab.base.text import shown
+from blklab.base.units import duration_text, number_text, rate_text, size_text
+from blklab.cli import complete, console
+from blklab.errors import InputError
+
+if TYPE_CHECKING:
+    from blklab._core import TraceFigures, TraceFinding, TraceReading
+
+_NS_PER_S = 1e9
+_SECTOR_BYTES = 512
+_ROWS = 10
+"""Processes, devices and sizes that are listed."""
+_COMMON = 3
+"""Sizes that are listed for each operation."""
+_UNUSABLE = "unusable"
+_LEAST_SHARE = 0.0005
+
+app = typer.Typer(
+    name="trace",
+    help="Check, show and import traces of I/O of other programs.",
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+TraceFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="The trace, compressed or not; - for standard input. Of blktrace's files, any one.",
+    ),
+]
+FormatName = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="The format; see: blklab trace formats. [default: detected]",
+        autocompletion=complete.trace_format,
+    ),
+]
+DeviceName = Annotated[
+    str | None, typer.Option("--device", help="Only I/Os of this device, such as 8:0.")
+]
+NoSpread = Annotated[
+    bool,
+    typer.Option(
+        "--no-spread",
+        help="I/Os of one step of a coarse clock keep its time; else they are spread over it.",
+    ),
+]
+DiskSize = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE", help="The disk's size, such as 500GB or 931GiB: I/O beyond it is found."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
+
+
+@app.callback(invoke_without_command=True)
+def group(context: typer.Context) -> None:
+    """Check, show and import traces of I/O of other programs."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command("check")
+def check(
+    file: TraceFile,
+    trace_format: FormatName = None,
+    device: DeviceName = None,
+    no_spread: NoSpread = False,
+    disk_size: DiskSize = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find what is wrong with a trace; exit code 1 if it cannot be used as it is."""
+    reading = blklab.read_trace(
+        file,
+        trace_format=trace_format,
+        device=device,
+        keep_steps=no_spread,
+        capacity_bytes=_size(disk_size),
+    )
+    if as_json:
+        console.print_json(_head(reading) | {"findings": plain(reading.findings)})
+    else:
+        _print_head(file, reading)
+        _print_findings(reading.findings)
+    if any(finding.weight == _UNUSABLE for finding in reading.findings):
+        raise typer.Exit(1)
+
+
+@app.command("show")
+def show(
+    file: TraceFile,
+    trace_format: FormatName = None,
+    device: DeviceName = None,
+    no_spread: NoSpread = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a trace's figures: mix, sizes, places, times, depth, processes."""
+    reading = blklab.read_trace(
+        file, trace_format=trace_format, device=device, keep_steps=no_spread
+    )
+    if as_json:
+        console.print_json(plain(reading))
+        return
+    _print_head(file, reading)
+    if reading.count:
+        _print_figures(reading)
+    heavy = [finding for finding in reading.findings if finding.weight != "note"]
+    if heavy:
+        print(f"{len(heavy)} findings; to see them: blklab trace check {shown(str(file))}")
+
+
+@app.command("import")
+def imported(
+    file: TraceFile,
+    out: Annotated[Path, typer.Option(help="The recording to write; must not exist.")],
+    trace_format: FormatName = None,
+    device: DeviceName = None,
+    no_spread: NoSpread = False,
+    disk_size: DiskSize = None,
+) -> None:
+    """Make a recording of a trace, with which every later step is faster."""
+    found = blklab.import_trace(
+        file,
+        out,
+        trace_format=trace_format,
+        device=device,
+        keep_steps=no_spread,
+        capacity_bytes=_size(disk_size),
+    )
+    reading = found.reading
+    _print_head(file, reading)
+    _print_findings(finding for finding in reading.findings if finding.weight != "note")
+    each = found.recording_bytes / reading.count
+    size = size_text(found.recording_bytes)
+    print(f"\n{shown(str(found.path))}: {size}, {number_text(each)} bytes for each I/O")
+
+
+@app.command("formats")
+def formats() -> None:
+    """List the formats of traces."""
+    console.print_names([(row.name, row.about) for row in blklab.trace_formats()])
+
+
+def _size(text: str | None) -> int | None:
+    """``500GB``, ``931GiB``, ``1000`` (bytes)."""
+    if text is None:
+        return None
+    units = {"": 1, "B": 1}
+    for power, letter in enumerate("KMGT", 1):
+        units[f"{letter}B".upper()] = 1000**power
+        units[f"{letter}IB"] = 1024**power
+    number = text.rstrip("BbIiKkMmGgTt ")
+    try:
+        return int(float(number) * units[text[len(number) :].strip().upper()])
+    except (KeyError, ValueError, OverflowError):
+        raise InputError(
+            f"--disk-size: found '{shown(text)}'; expected a size such as 500GB or 931GiB"
+        ) from None
+
+
+def _head(reading: TraceReading) -> dict[str, Any]:
+    names = ("format", "source", "compression", "files", "level", "resolution_ns", "spread")
+    found = {name: getattr(reading, name) for name in names}
+    return found | {"count": reading.count, "last_ns": reading.last_ns}
+
+
+def _print_head(file: Path, reading: TraceReading) -> None:
+    source = reading.source or reading.format
+    files = f", {reading.files} files" if reading.files > 1 else ""
+    packed = f", {reading.compression}" if reading.compression else ""
+    print(
+        f"{shown(str(file))}: {shown(source)}{files}{packed}; level {reading.level}, "
+        f"clock {duration_text(reading.resolution_ns)}"
+    )
+    span = duration_text(reading.last_ns)
+    print(f"{reading.count:,} I/Os in {span}")
+
+
+def _print_findings(findings: Iterable[TraceFinding]) -> None:
+    rows = [*findings]
+    if not rows:
+        print("nothing is wrong with it")
+        return
+    for finding in rows:
+        count = f"{finding.count:,}"
+        place = f", first at {finding.first:,}" if finding.first else ""
+        found = f" ({shown(finding.found)})" if finding.found else ""
+        head = f"{finding.weight}: {finding.kind}"
+        print(console.folded(f"{head}: {count}{place}{found}: {finding.text}", "", "  "))
+
+
+def _print_figures(reading: TraceReading) -> None:
+    out = console.console()
+    span_s = reading.last_ns / _NS_PER_S
+    table = console.table(
+        "operation", "I/Os", "share", "IOPS", "rate", "mean size", "sizes", right=range(1, 6)
+    )
+    for row in reading.operations:
+        table.add_row(
+            row.name,
+            f"{row.count:,}",
+            _share(row.count, reading.count),
+            number_text(row.count / span_s) if span_s else "-",
+            rate_text(row.bytes / span_s) if span_s and row.bytes else "-",
+            size_text(row.sizes_bytes.mean) if row.sizes_bytes.count else "-",
+            ", ".join(
+                f"{size_text(size)} {_share(count, row.count)}"
+                for size, count in row.common_sizes[:_COMMON]
+            ),
+        )
+    out.print(table)
+    flags = [*_flags(reading)]
+    if flags:
+        print(f"flags: {', '.join(flags)}")
+    with_place = sum(row.count for row in reading.operations if row.bytes)
+    print(
+        f"sequential: {_share(reading.sequential, with_place)} of I/Os begin where the one before "
+        "ended"
+    )
+    seeks = reading.seeks_sectors
+    if seeks.count:
+        far = [size_text(value * _SECTOR_BYTES) for value in (seeks.p50, seeks.p90, seeks.max)]
+        print(f"seeks: median {far[0]}, p90 {far[1]}, largest {far[2]}")
+    print(f"highest address: {size_text(reading.end_sector * _SECTOR_BYTES)}")
+    if reading.depth.count:
+        depth = reading.depth
+        print(f"depth at an arrival: mean {number_text(depth.mean)}, largest {depth.max:,}")
+    _print_times(reading, out)
+    _print_names(reading, out)
+
+
+def _print_times(reading: TraceReading, out: Any) -> None:
+    names = ("Q2Q", "Q2I", "I2D", "D2C", "Q2C")
+    meanings = ("between arrivals", "to the scheduler", "in it", "at the disk", "in all")
+    table = console.table(
+        "time", "", "I/Os", "least", "mean", "p50", "p99", "most", right=range(2, 8)
+    )
+    for name, meaning in zip(names, meanings, strict=True):
+        row: TraceFigures = getattr(reading, f"{name.lower()}_ns")
+        if row.count:
+            times = (row.min, row.mean, row.p50, row.p99, row.max)
+            table.add_row(name, meaning, f"{row.count:,}", *map(duration_text, times))
+    out.print(table)
+
+
+def _print_names(reading: TraceReading, out: Any) -> None:
+    if len(reading.devices) > 1:
+        table = console.table("device", "I/Os", "share", right=(1, 2))
+        for name, count in reading.devices[:_ROWS]:
+            table.add_row(shown(name) or "-", f"{count:,}", _share(count, reading.count))
+        out.print(table)
+    if any(row.pid or row.name for row in reading.processes):
+        table = console.table(
+            "process", "pid", "I/Os", "read", "written", "sequential", "mean Q2C", right=range(1, 7)
+        )
+        for one in reading.processes[:_ROWS]:
+            q2c = one.mean_q2c_ns
+            table.add_row(
+                shown(one.name) or "-",
+                str(one.pid),
+                f"{one.count:,}",
+                size_text(one.read_bytes),
+                size_text(one.written_bytes),
+                _share(one.sequential, one.count),
+                "-" if q2c is None else duration_text(q2c),
+            )
+        out.print(table)
+        if reading.process_count > _ROWS:
+            print(f"and {reading.process_count - _ROWS} processes more")
+
+
+def _flags(reading: TraceReading) -> Iterator[str]:
+    for row in reading.operations:
+        for name in ("sync", "read_ahead", "meta", "fua", "preflush"):
+            if count := getattr(row, name):
+                yield f"{_share(count, row.count)} of {row.name} {name.replace('_', '-')}"
+
+
+def _share(part: int, whole: int) -> str:
+    if part and whole and part / whole < _LEAST_SHARE:
+        return "<0.1 %"
+    return f"{100 * part / whole:.1f} %" if whole else "-"

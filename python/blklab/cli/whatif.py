@@ -1,0 +1,138 @@
+"""``blklab whatif``: which scheduler would have served a recorded load best."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+import blklab
+from blklab.api import whatif as api
+from blklab.base.units import duration_text, rate_text
+from blklab.cli import complete, console
+from blklab.cli.listening import Terminal
+from blklab.cli.options import DiskName
+from blklab.cli.trace import DeviceName, FormatName, TraceFile
+from blklab.timelines import window
+
+if TYPE_CHECKING:
+    from blklab import WhatIf
+
+_FITS = "; ".join(f"{name}: {what}" for name, what in api.FITS.items())
+_OBJECTIVES = "; ".join(f"{name}: {what}" for name, what in api.OBJECTIVES.items())
+
+
+def whatif(
+    file: TraceFile,
+    disk: DiskName,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="name[:tunable=value,...]; repeatable. [default: none, mq-deadline, kyber, bfq]",
+            autocompletion=complete.scheduler,
+        ),
+    ] = None,
+    objective: Annotated[str, typer.Option(help=f"What ranks. {_OBJECTIVES}.")] = "latency",
+    fit: Annotated[str, typer.Option(help=f"I/O beyond the end of the disk. {_FITS}.")] = "refuse",
+    draws: Annotated[
+        int,
+        typer.Option(
+            min=0, max=100, help="Disks drawn from the ranges of the model's estimates; 0: none."
+        ),
+    ] = api.DRAWS,
+    from_: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="Start of the replayed part: 4s, 250ms.")
+    ] = "0s",
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Its end. [default: the trace's]")
+    ] = None,
+    trace_format: FormatName = None,
+    device: DeviceName = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32, help="The same seed gives the same result.")
+    ] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+) -> None:
+    """Replay a recorded load under several schedulers: which one would have served it best?"""
+    asked = window.parse(from_, until)
+    found = blklab.whatif(
+        file,
+        disk=disk,
+        schedulers=scheduler or (),
+        objective=objective,
+        fit=_fit(fit),
+        draws=draws,
+        seed=seed,
+        trace_format=trace_format,
+        device=device,
+        from_ns=asked.from_ns,
+        until_ns=None if until is None else asked.until_ns,
+        listener=Terminal(),
+    )
+    if as_json:
+        console.print_json(_document(found))
+    else:
+        _print(file, found)
+
+
+def _fit(name: str) -> api.Fit:
+    if name not in api.FITS:
+        raise blklab.InputError(f"--fit: no '{name}'; there is: {', '.join(api.FITS)}")
+    return cast(api.Fit, name)
+
+
+def _print(file: Path, found: WhatIf) -> None:
+    from rich.text import Text
+
+    out = console.console()
+    out.print(Text(found.sentence(), style="bold"))
+    out.print(
+        Text(f"{found.ios:,} I/Os in {duration_text(found.span_ns)} of {file} on {found.disk}")
+    )
+    ways = tuple(found.best)
+    names = list(dict.fromkeys(row.scheduler for row in found.rows))
+    heads = [f"{way} {what}" for way in ways for what in ("p99", "rate")]
+    table = console.table("scheduler", *heads, right=range(1, len(heads) + 1))
+    for name in names:
+        cells = []
+        for way in ways:
+            [row] = [row for row in found.rows if (row.scheduler, row.way) == (name, way)]
+            differ = len(found.best[way]) < len(names)
+            style = "bold green" if differ and name in found.best[way] else ""
+            cells += [
+                Text(duration_text(row.latency_ns), style=style),
+                Text(rate_text(row.bytes_per_s)),
+            ]
+        table.add_row(Text(name), *cells)
+    out.print(table)
+    for way in ways:
+        out.print(Text(f"{way}: {api.WAYS[way]}", style="dim"))
+    if found.drawn:
+        wins = ", ".join(" or ".join(best) for best in found.drawn)
+        out.print(Text(f"Best on {len(found.drawn)} drawn disks: {wins}"))
+    console.print_notes(found.notes)
+
+
+def _document(found: WhatIf) -> dict[str, object]:
+    return {
+        "disk": found.disk,
+        "objective": found.objective,
+        "ios": found.ios,
+        "span_ns": found.span_ns,
+        "answer": found.sentence(),
+        "winners": list(found.winners),
+        "best": {way: list(best) for way, best in found.best.items()},
+        "drawn": [list(best) for best in found.drawn],
+        "rows": [
+            {
+                "scheduler": row.scheduler,
+                "way": row.way,
+                "duration_ns": row.result.duration_ns,
+                "bytes_per_s": row.bytes_per_s,
+                "latency_ns": row.latency_ns,
+            }
+            for row in found.rows
+        ],
+        "notes": list(found.notes),
+    }
