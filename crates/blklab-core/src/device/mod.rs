@@ -46,6 +46,16 @@ pub enum Notice {
 }
 
 impl Ended {
+    /// A command has ended.
+    #[inline]
+    fn take(&mut self, block: &mut Block, waiters: &mut RequestWaiters, completion: Completion) {
+        block.complete(completion, &mut self.owners);
+        if !waiters.is_empty() && !block.is_single_queue() {
+            waiters.wake(block, &mut self.woken);
+            self.woken_after.resize(self.woken.len(), self.owners.len());
+        }
+    }
+
     /// No actor is to be notified.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -157,18 +167,16 @@ impl Device {
                     then += interrupt;
                     self.disk.advance(then, &mut self.completions);
                 }
-                let mut completions = std::mem::take(&mut self.completions);
-                for completion in completions.drain(..) {
+                for completion in self.completions.drain(..) {
                     let at = completion.at.max(now);
-                    self.complete(Completion { at, ..completion }, ended);
+                    ended.take(&mut self.block, &mut self.waiters, Completion { at, ..completion });
                 }
-                self.completions = completions;
                 self.block.run(then, &mut self.disk);
             }
         }
         if self.driver.due() <= now {
             while let Some(completion) = self.driver.finish(now, cpus) {
-                self.complete(Completion { at: now, ..completion }, ended);
+                ended.take(&mut self.block, &mut self.waiters, Completion { at: now, ..completion });
             }
             self.block.run(now, &mut self.disk);
         }
@@ -177,16 +185,6 @@ impl Device {
             self.block.run(then, &mut self.disk);
         }
         then
-    }
-
-    /// A command has ended: its owners, and the processes that get its request, go on.
-    #[inline]
-    fn complete(&mut self, completion: Completion, ended: &mut Ended) {
-        self.block.complete(completion, &mut ended.owners);
-        if !self.waiters.is_empty() && !self.block.is_single_queue() {
-            self.waiters.wake(&mut self.block, &mut ended.woken);
-            ended.woken_after.resize(ended.woken.len(), ended.owners.len());
-        }
     }
 
     /// Submits the rest of `stream`; false if `actor` sleeps; it tries again when woken.
@@ -280,8 +278,8 @@ impl Devices {
     }
 
     /// Performs what is due at `now`; call [`Devices::next_event_to_happen`] first. Returns the
-    /// time at which processes go on; see [`crate::host::Host::interrupt`]. Threads of drivers run
-    /// on `cpus`.
+    /// time at which processes go on; see [`crate::host::Host::interrupt`]. Threads of drivers run on
+    /// `cpus`.
     #[inline]
     pub fn happen(&mut self, now: Nanos, interrupt: Nanos, ended: &mut Ended, cpus: &mut Cpus) -> Nanos {
         let mut then = now;
