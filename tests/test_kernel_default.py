@@ -131,7 +131,8 @@ def test_a_run_says_which_kernel_it_was_on(
     assert done.stderr == (
         f"blklab: {kernel}, driver native, disk ublk, without a budget, clock inf-cpu: "
         "virtual, CPU work takes no time; "
-        "host: 1 CPU, 100 ticks per second, no file system (--host guest,hz=100,budget=0)\n"
+        "host: 1 CPU, 100 ticks per second, no file system "
+        "(--host guest,hz=100,budget=0,interrupt_ns=0)\n"
         "blklab: wd10ezrx: not validated: 0 of 5 independent figures\n"
     )
     assert kernel not in done.stdout

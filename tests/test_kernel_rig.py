@@ -128,8 +128,11 @@ def test_a_guest_has_a_value_of_everything_that_cannot_be_set_there() -> None:
     assert specs.GUEST.keys() == core.check_host({}).keys() - host_that_counts() - of_schedulers
     assert specs.host([" guest ,memory_kb=65536"]) == {**specs.GUEST, "memory_kb": 65536}
     older = specs.guest(100, False)
-    assert specs.guest_name(100, False) == "guest,hz=100,budget=0"
-    for words in (["guest,hz=100", "budget=0"], ["hz=100,budget=0,guest"]):
+    assert specs.guest_name(100, False) == "guest,hz=100,budget=0,interrupt_ns=0"
+    for words in (
+        ["guest,hz=100", "budget=0,interrupt_ns=0"],
+        ["interrupt_ns=0,hz=100,budget=0,guest"],
+    ):
         assert specs.host(words) == older
     assert specs.guest_name(1000, True) == "guest" and specs.guest(1000, True) == specs.GUEST
     with pytest.raises(InputError, match="--host: 'hz' is given twice"):
