@@ -743,6 +743,7 @@ _MAKERS: dict[str, Callable[..., str]] = {
         study_metrics,
         decisions,
         bench,
+        host_measured,
         kernel_rig,
         kernel_rig_example,
         kernel_rig_file,

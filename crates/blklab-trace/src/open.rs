@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use blklab_base::input_error::InputError;
 use blklab_base::recorded::{Header, Io, Tables};
+use blklab_base::units::{Nanos, SECTOR_BYTES};
 
 use crate::Records;
 use crate::formats::{self, Format};
@@ -45,6 +46,31 @@ fn files_of(path: &Path) -> Vec<PathBuf> {
     // CPUs that wrote nothing have an empty file; one that is off has none.
     let found: Vec<_> = (0..1 << 10).map(file).filter(|file| file.is_file()).collect();
     if found.is_empty() { vec![path.to_owned()] } else { found }
+}
+
+/// The last sector of the largest disk whose bytes can be counted.
+const LAST_SECTOR: u64 = u64::MAX / SECTOR_BYTES;
+
+/// The last time: 292 years.
+const LAST_TIME: Nanos = Nanos(i64::MAX as u64);
+
+/// The I/O, with its steps in their order: clocks of several CPUs may differ.
+///
+/// # Errors
+/// A place or a time that no disk or clock has.
+fn possible(io: Io) -> Result<Io, InputError> {
+    let wrong = |what: String| Err(InputError::new(format!("record {}: {what}", io.number)));
+    if io.sector.0.saturating_add(u64::from(io.sectors)) > LAST_SECTOR {
+        return wrong(format!("sector {} is on no disk", io.sector.0));
+    }
+    let inserted = io.inserted.map(|time| time.max(io.queued));
+    let before = inserted.unwrap_or(io.queued);
+    let issued = io.issued.map(|time| time.max(before));
+    let completed = io.completed.map(|time| time.max(issued.unwrap_or(before)));
+    if completed.or(issued).unwrap_or(before) > LAST_TIME {
+        return wrong("it is more than 292 years after the first".to_owned());
+    }
+    Ok(Io { inserted, issued, completed, ..io })
 }
 
 impl Trace {
@@ -95,11 +121,13 @@ impl Trace {
 
     fn next_of_device(&mut self) -> Result<Option<Io>, InputError> {
         loop {
-            let io = self.reader.next_io()?;
-            let (Some(wanted), Some(found)) = (&self.device, io) else { return Ok(io) };
-            if self.reader.tables().devices.name(found.device) == wanted {
-                return Ok(io);
+            let Some(io) = self.reader.next_io()? else { return Ok(None) };
+            if let Some(wanted) = &self.device
+                && self.reader.tables().devices.name(io.device) != wanted
+            {
+                continue;
             }
+            return possible(io).map(Some);
         }
     }
 
