@@ -129,7 +129,9 @@ impl<R: Rows> Arrivals<R> {
         }
         let is_part = self.ready.len() == SPREAD_MAX;
         let used = if self.used.0 == step { self.used.1 } else { 0 };
-        let left = self.shared.header.resolution.0.saturating_sub(used);
+        // The clock's step is estimated from the first rows: the next I/O may come within it.
+        let until_next = self.next.as_ref().map_or(u64::MAX, |next| next.queued.0.saturating_sub(step.0));
+        let left = self.shared.header.resolution.0.min(until_next).saturating_sub(used);
         let span = if is_part { left / 2 } else { left };
         if self.ready.len() > 1 {
             self.shared.header.spread = true;
