@@ -101,7 +101,9 @@ def test_a_terminal_gets_the_answer_first(recording: Path) -> None:
     lines = run("whatif", recording, "--disk", "wd10ezrx", "--draws", "1").stdout.splitlines()
     assert lines[0].endswith(".")
     assert "406 I/Os" in lines[1]
-    assert "Best on 1 drawn disks" in lines[-1]
+    assert lines[-1].startswith("Best on 1 drawn disks: ")
+    heads = [line.split() for line in lines]
+    assert ["scheduler", "open", "closed", "inferred"] in heads
 
 
 def test_a_part_of_a_trace_counts_its_times_from_its_start(recording: Path) -> None:

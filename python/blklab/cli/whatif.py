@@ -92,25 +92,24 @@ def _print(file: Path, found: WhatIf) -> None:
     )
     ways = tuple(found.best)
     names = list(dict.fromkeys(row.scheduler for row in found.rows))
-    heads = [f"{way} {what}" for way in ways for what in ("p99", "rate")]
-    table = console.table("scheduler", *heads, right=range(1, len(heads) + 1))
+    figure = rate_text if found.objective == "throughput" else duration_text
+    table = console.table("scheduler", *ways, right=range(1, len(ways) + 1))
     for name in names:
         cells = []
         for way in ways:
             [row] = [row for row in found.rows if (row.scheduler, row.way) == (name, way)]
             differ = len(found.best[way]) < len(names)
             style = "bold green" if differ and name in found.best[way] else ""
-            cells += [
-                Text(duration_text(row.latency_ns), style=style),
-                Text(rate_text(row.bytes_per_s)),
-            ]
+            cells.append(Text(figure(found.figure(row)), style=style))
         table.add_row(Text(name), *cells)
     out.print(table)
+    out.print(Text(f"{found.objective}: {api.OBJECTIVES[found.objective]}", style="dim"))
     for way in ways:
         out.print(Text(f"{way}: {api.WAYS[way]}", style="dim"))
     if found.drawn:
-        wins = ", ".join(" or ".join(best) for best in found.drawn)
-        out.print(Text(f"Best on {len(found.drawn)} drawn disks: {wins}"))
+        wins = {name: sum(name in best for best in found.drawn) for name in names}
+        told = ", ".join(f"{name} {count}" for name, count in wins.items() if count)
+        out.print(Text(f"Best on {len(found.drawn)} drawn disks: {told}"))
     console.print_notes(found.notes)
 
 
