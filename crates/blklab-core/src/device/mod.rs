@@ -158,33 +158,40 @@ impl Device {
     #[inline(never)]
     fn happen(&mut self, now: Nanos, interrupt: Nanos, ended: &mut Ended, cpus: &mut Cpus) -> Nanos {
         let mut then = now;
-        if self.disk.next_event() <= now {
+        let mut have_ended = self.disk.next_event() <= now;
+        if have_ended {
             self.disk.advance(now, &mut self.completions);
-            if self.driver.has_thread() {
-                self.completions.drain(..).for_each(|served| self.driver.take(now, served, cpus));
-            } else {
-                if interrupt > Nanos::ZERO && !self.completions.is_empty() {
-                    then += interrupt;
-                    self.disk.advance(then, &mut self.completions);
-                }
-                for completion in self.completions.drain(..) {
-                    let at = completion.at.max(now);
-                    ended.take(&mut self.block, &mut self.waiters, Completion { at, ..completion });
-                }
-                self.block.run(then, &mut self.disk);
-            }
         }
-        if self.driver.due() <= now {
-            while let Some(completion) = self.driver.finish(now, cpus) {
-                ended.take(&mut self.block, &mut self.waiters, Completion { at: now, ..completion });
+        if self.driver.has_thread() {
+            have_ended = self.pass_to_driver(now, cpus);
+        } else if interrupt > Nanos::ZERO && !self.completions.is_empty() {
+            then += interrupt;
+            self.disk.advance(then, &mut self.completions);
+        }
+        if have_ended {
+            for completion in self.completions.drain(..) {
+                let at = completion.at.max(now);
+                ended.take(&mut self.block, &mut self.waiters, Completion { at, ..completion });
             }
-            self.block.run(now, &mut self.disk);
+            self.block.run(then, &mut self.disk);
         }
         if self.block.next_timer() <= then {
             self.block.timer(then);
             self.block.run(then, &mut self.disk);
         }
         then
+    }
+
+    /// Gives what the disk has served to the driver's thread; leaves what the thread is done with, and
+    /// returns whether it was due. Out of the way of devices without a thread.
+    #[cold]
+    fn pass_to_driver(&mut self, now: Nanos, cpus: &mut Cpus) -> bool {
+        self.completions.drain(..).for_each(|served| self.driver.take(now, served, cpus));
+        let is_due = self.driver.due() <= now;
+        while let Some(done) = self.driver.finish(now, cpus) {
+            self.completions.push(Completion { at: now, ..done });
+        }
+        is_due
     }
 
     /// Submits the rest of `stream`; false if `actor` sleeps; it tries again when woken.
