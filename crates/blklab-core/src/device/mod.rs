@@ -14,6 +14,7 @@ use crate::block::{BioStream, Block, Manner, Submitted};
 use crate::containers::few::Few;
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::{Cpus, Driver, Lock};
+use crate::owner::Owner;
 use crate::request::{Actor, Bio};
 use crate::units::Nanos;
 
@@ -25,53 +26,38 @@ use waiters::{RequestWaiters, WaitQueue};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub u16);
 
-/// The actors to notify after commands have ended, in order: of each request first its owners, then
-/// the sleepers that may have its tag (`bio_endio` comes before `blk_mq_put_tag`).
+/// What to notify after commands have ended ([`Owner`]), in order: of each request first its owners,
+/// then the sleepers that may have its tag (`bio_endio` comes before `blk_mq_put_tag`).
 #[derive(Debug, Default)]
-pub struct Ended {
-    owners: Vec<u64>,
-    /// Sleepers that wait for a tag.
-    woken: Vec<Actor>,
-    /// For each of them, the number of owners before it.
-    woken_after: Vec<usize>,
-}
-
-/// An actor to notify.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// The owner of a bio ([`Bio::owner`]): the bio has completed.
-    Owner(u64),
-    /// The actor sleeps until it gets a tag: some may be free.
-    Sleeper(Actor),
-}
+pub struct Ended(Vec<u64>);
 
 impl Ended {
     /// A command has ended.
     #[inline]
     fn take(&mut self, block: &mut Block, waiters: &mut RequestWaiters, completion: Completion) {
-        block.complete(completion, &mut self.owners);
+        block.complete(completion, &mut self.0);
         if !waiters.is_empty() && !block.is_single_queue() {
-            waiters.wake(block, &mut self.woken);
-            self.woken_after.resize(self.woken.len(), self.owners.len());
+            self.wake(waiters, block);
         }
     }
 
-    /// No actor is to be notified.
+    #[cold]
+    fn wake(&mut self, waiters: &mut RequestWaiters, block: &mut Block) {
+        let mut woken = Vec::new();
+        waiters.wake(block, &mut woken);
+        self.0.extend(woken.into_iter().map(|actor| Owner::Sleeper(actor).pack()));
+    }
+
+    /// Nothing is to be notified.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.owners.is_empty() && self.woken.is_empty()
+        self.0.is_empty()
     }
 
     /// Everything in order; the list is empty afterwards.
-    pub fn drain(&mut self, mut each: impl FnMut(Notice)) {
-        let mut sleepers = self.woken.drain(..).zip(self.woken_after.drain(..)).peekable();
-        for (number, owner) in self.owners.drain(..).enumerate() {
-            while let Some((actor, _)) = sleepers.next_if(|(_, after)| *after <= number) {
-                each(Notice::Sleeper(actor));
-            }
-            each(Notice::Owner(owner));
-        }
-        sleepers.for_each(|(actor, _)| each(Notice::Sleeper(actor)));
+    #[inline]
+    pub fn drain(&mut self) -> impl Iterator<Item = u64> {
+        self.0.drain(..)
     }
 }
 
@@ -129,7 +115,7 @@ impl Device {
 
     /// Submits an I/O that fits one bio, if there is a free request. Otherwise returns the stream
     /// for [`Device::hand_over`]; most I/Os do not need it.
-    #[inline]
+    #[inline(always)]
     pub fn begin(&mut self, now: Nanos, whole: Bio, manner: Manner) -> Option<BioStream> {
         let max_sectors = self.block.limits().max_sectors;
         let is_one = BioStream::parts(whole.sectors, max_sectors) == 1;
@@ -159,14 +145,20 @@ impl Device {
     fn happen(&mut self, now: Nanos, interrupt: Nanos, ended: &mut Ended, cpus: &mut Cpus) -> Nanos {
         let mut then = now;
         let mut have_ended = self.disk.next_event() <= now;
-        if have_ended {
-            self.disk.advance(now, &mut self.completions);
+        let mut due = have_ended;
+        while due {
+            self.disk.advance(then, &mut self.completions);
+            // What ends during the interrupt is found by it, too.
+            due = then == now
+                && interrupt > Nanos::ZERO
+                && !self.driver.has_thread()
+                && !self.completions.is_empty();
+            if due {
+                then += interrupt;
+            }
         }
         if self.driver.has_thread() {
             have_ended = self.pass_to_driver(now, cpus);
-        } else if interrupt > Nanos::ZERO && !self.completions.is_empty() {
-            then += interrupt;
-            self.disk.advance(then, &mut self.completions);
         }
         if have_ended {
             for completion in self.completions.drain(..) {
@@ -274,7 +266,7 @@ impl Devices {
     }
 
     /// The same, before [`Devices::happen`]: each device is asked once for both.
-    #[inline]
+    #[inline(always)]
     pub fn next_event_to_happen(&mut self) -> Nanos {
         let mut first = Nanos::NEVER;
         self.0.each(|_, device| {
@@ -320,7 +312,7 @@ impl Devices {
     }
 
     /// The process on the CPU sleeps: the workers of the block layers run next, if they were woken.
-    #[inline]
+    #[inline(always)]
     pub fn run_workers(&mut self, now: Nanos) {
         self.0.each(|_, device| device.block.run_worker(now, &mut device.disk));
     }
@@ -349,33 +341,5 @@ impl std::ops::IndexMut<DeviceId> for Devices {
     #[inline]
     fn index_mut(&mut self, id: DeviceId) -> &mut Device {
         &mut self.0[usize::from(id.0)]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::request::ProcessId;
-
-    #[test]
-    fn sleepers_are_notified_after_the_owners_of_the_request_whose_tag_is_free() {
-        let mut ended = Ended::default();
-        let mut end = |owner: u64, sleeper: Option<u32>| {
-            ended.owners.push(owner);
-            ended.woken.extend(sleeper.map(|process| Actor::Process(ProcessId(process))));
-            ended.woken_after.resize(ended.woken.len(), ended.owners.len());
-        };
-        end(10, Some(1));
-        end(11, None);
-        end(12, Some(2));
-        let mut order = Vec::new();
-        ended.drain(|notice| {
-            order.push(match notice {
-                Notice::Owner(owner) => owner,
-                Notice::Sleeper(actor) => actor.process().0.into(),
-            });
-        });
-        assert_eq!(order, [10, 1, 11, 12, 2]);
-        assert!(ended.is_empty());
     }
 }

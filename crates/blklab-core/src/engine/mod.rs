@@ -8,7 +8,6 @@
 
 mod clock;
 mod flusher;
-mod owner;
 mod page_io;
 mod sync;
 mod wakeups;
@@ -20,9 +19,10 @@ use blklab_base::recorded::Io;
 use thiserror::Error;
 
 use crate::block::{Block, queue_limits};
-use crate::device::{Backing, Device, Devices, Ended, Layout, Notice, PlacedFile, Volume};
+use crate::device::{Backing, Device, Devices, Ended, Layout, PlacedFile, Volume};
 use crate::disk::{AnyDisk, Disk};
 use crate::host::{Driver, Host};
+use crate::owner::Owner;
 use crate::pagecache::{BackingConfig, BackingId, MemoryConfig, PAGE_BYTES, PageCache};
 use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
 use crate::request::{Actor, ProcessId};
@@ -36,7 +36,6 @@ use crate::workload::machine::MEMORY_LEFT;
 use flusher::Flusher;
 
 pub use clock::HORIZON;
-pub use owner::Owner;
 pub use page_io::{Asleep, PageWork, Submitter, Wait};
 pub use sync::{SyncProgress, Syncing};
 pub use world::World;
@@ -345,14 +344,14 @@ impl<S: Source> Engine<S> {
     /// A function of its own: after most events there is nothing to tell.
     #[inline(never)]
     fn tell_all(&mut self, ended: &mut Ended) {
-        ended.drain(|notice| match notice {
-            Notice::Sleeper(actor) => self.world.wake(actor, self.world.now()),
-            Notice::Owner(owner) => match Owner::unpack(owner) {
+        for owner in ended.drain() {
+            match Owner::unpack(owner) {
                 Owner::Process(process, io) => self.source.bio_ended(process, io, &mut self.world),
                 Owner::Pages(index) => self.world.page_bio_ended(index),
                 Owner::Flush(process) => self.source.flush_ended(process, &mut self.world),
-            },
-        });
+                Owner::Sleeper(actor) => self.world.wake(actor, self.world.now()),
+            }
+        }
     }
 
     fn finish(self) -> Measured<S::Measured> {

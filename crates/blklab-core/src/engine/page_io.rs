@@ -1,9 +1,9 @@
 //! I/O of the page cache: ranges of pages in flight, and the actors that wait for them.
 
-use super::owner::Owner;
 use super::world::World;
 use crate::block::Manner;
 use crate::device::{Devices, FileStream, Layout};
+use crate::owner::Owner;
 use crate::pagecache::{FileId, PageCache, PageRange};
 use crate::request::{Actor, Bio, IoPrio, Op, ProcessId};
 use crate::units::{Nanos, Sector};

@@ -3,11 +3,11 @@
 //! Follows `file_write_and_wait_range()` and `blkdev_issue_flush()`. Metadata are not modelled: no
 //! journal is written, and fsync equals fdatasync.
 
-use super::owner::Owner;
 use super::page_io::{Asleep, PageWork, Submitter, Wait};
 use super::world::World;
 use crate::block::{Manner, Submitted};
 use crate::device::Device;
+use crate::owner::Owner;
 use crate::pagecache::{FileId, SyncCursor, SyncStep};
 use crate::request::{Bio, Op};
 use crate::units::{Nanos, Sector};

@@ -69,7 +69,7 @@ impl Wakeups {
     }
 
     /// Moves actors with expired timers to the ready list.
-    #[inline]
+    #[inline(always)]
     pub fn expire(&mut self, now: Nanos) {
         while self.timers.next() <= now.0
             && let Some((_, payload)) = self.timers.pop()

@@ -58,7 +58,7 @@ impl World {
     }
 
     /// Lets a sleeping actor run at `at`; no effect on an actor that will run anyway.
-    #[inline]
+    #[inline(always)]
     pub fn wake(&mut self, actor: Actor, at: Nanos) {
         self.wakeups.wake(actor, at, self.clock.now());
     }
@@ -186,7 +186,7 @@ impl World {
 
     /// The actor on the CPU sleeps. If it was woken, the worker of `kblockd` runs next, before all
     /// other processes, because of its high priority (`WQ_HIGHPRI`).
-    #[inline]
+    #[inline(always)]
     pub fn leave_cpu(&mut self) {
         self.devices.run_workers(self.clock.now());
     }

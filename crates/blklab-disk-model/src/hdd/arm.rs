@@ -117,6 +117,7 @@ impl Hdd {
 
     /// Lets `sectors` pass the head, beginning at `time`; returns the time after the last one. The head is
     /// then before the next sector.
+    #[inline]
     fn pass(&mut self, mut sectors: u64, mut time: u64, write: bool) -> u64 {
         let mut lba = self.head_lba;
         while sectors > 0 {
@@ -500,6 +501,7 @@ impl Hdd {
     }
 
     /// The end of the read-ahead after a read that ends at `end`.
+    #[inline(always)]
     fn read_on_to(&self, end: u64, segment: usize, continued: bool) -> u64 {
         let room = self.read_cache.segment_sectors();
         let most = end + self.config.read_ahead_sectors.min(room);

@@ -100,6 +100,7 @@ impl ReadCache {
     }
 
     /// Replaces the least recently used segment by `span`.
+    #[inline(always)]
     pub fn replace(&mut self, span: Span) -> usize {
         self.order.rotate_left(1);
         let oldest = self.order[self.order.len() - 1];
@@ -138,6 +139,7 @@ impl ReadCache {
     }
 
     /// The segment now holds the last sectors of `span`, as many as fit.
+    #[inline(always)]
     fn set(&mut self, segment: usize, mut span: Span) {
         span.start = span.start.max(span.end.saturating_sub(self.segment_sectors));
         let old = std::mem::replace(&mut self.spans[segment], span);

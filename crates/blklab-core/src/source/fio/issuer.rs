@@ -179,7 +179,7 @@ impl Issuer {
     }
 
     /// The priority of an I/O (`cmdprio_percentage`); a new random draw with each call.
-    #[inline]
+    #[inline(always)]
     pub fn priority(&mut self, direction: Direction) -> IoPrio {
         let priorities = &self.job.priorities;
         let percent = priorities.raised_percent[direction];

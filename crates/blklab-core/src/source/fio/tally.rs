@@ -101,7 +101,7 @@ impl DirectionTally {
         self.sample_at = self.bw.due().min(self.iops.due());
     }
 
-    #[inline]
+    #[inline(always)]
     fn count_latest(&mut self, levels: &mut [u64; LATENCY_BOUNDS_NS.len() + 1]) {
         let (Latencies { slat, clat, lat }, times) = (self.latest, std::mem::take(&mut self.alike));
         if times == 0 {
@@ -164,7 +164,7 @@ impl Tally {
 
     /// An I/O of direction `side` (0 read, 1 write, 2 trim) was reaped. `queued`: the engine
     /// separates submission and completion.
-    #[inline]
+    #[inline(always)]
     pub fn io(&mut self, side: usize, bytes: u64, times: IoTimes, queued: bool) {
         let tally = &mut self.directions[side];
         let latencies = Latencies {

@@ -1,0 +1,65 @@
+//! Actors and I/Os to notify, packed in 64 bits.
+
+use crate::pagecache::BackingId;
+use crate::request::{Actor, ProcessId};
+
+/// The owner of a bio, as it travels through the block layer in `Bio::owner`; or a sleeper, in the
+/// list of what is to be notified after commands have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// An I/O of a process, by the process's own number for it.
+    Process(ProcessId, u32),
+    /// Page reads or writeback, by its number among the page I/Os.
+    Pages(u32),
+    /// A flush, with the process that waits for it.
+    Flush(ProcessId),
+    /// No bio's: an actor that sleeps until it gets a tag, of which some may be free.
+    Sleeper(Actor),
+}
+
+/// Marks a sleeping flusher.
+const FLUSHER: u64 = 1 << 32;
+
+impl Owner {
+    /// As a number.
+    #[inline]
+    pub const fn pack(self) -> u64 {
+        match self {
+            Owner::Process(process, io) => (process.0 as u64) << 32 | io as u64,
+            Owner::Pages(index) => 1 << 62 | index as u64,
+            Owner::Flush(process) => 2 << 62 | process.0 as u64,
+            Owner::Sleeper(Actor::Process(process)) => 3 << 62 | process.0 as u64,
+            Owner::Sleeper(Actor::Flusher(backing)) => 3 << 62 | FLUSHER | backing.0 as u64,
+        }
+    }
+
+    /// Back from the number.
+    #[inline]
+    pub const fn unpack(owner: u64) -> Owner {
+        match owner >> 62 {
+            0 => Owner::Process(ProcessId((owner >> 32) as u32), owner as u32),
+            1 => Owner::Pages(owner as u32),
+            2 => Owner::Flush(ProcessId(owner as u32)),
+            _ if owner & FLUSHER != 0 => Owner::Sleeper(Actor::Flusher(BackingId(owner as u16))),
+            _ => Owner::Sleeper(Actor::Process(ProcessId(owner as u32))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_owner_survives_being_a_number(process in 0..1_000_000u32, io: u32, backing: u16) {
+            let process = ProcessId(process);
+            let sleepers = [Actor::Process(process), Actor::Flusher(BackingId(backing))];
+            let owners = [Owner::Process(process, io), Owner::Pages(io), Owner::Flush(process)];
+            for owner in owners.into_iter().chain(sleepers.map(Owner::Sleeper)) {
+                prop_assert_eq!(Owner::unpack(owner.pack()), owner);
+            }
+        }
+    }
+}
