@@ -86,6 +86,13 @@ if TYPE_CHECKING:
     from blklab.api.study import StudyRun as StudyRun
     from blklab.api.study import resume_study as resume_study
     from blklab.api.study import run_study as run_study
+    from blklab.api.trace_edits import EditedTrace as EditedTrace
+    from blklab.api.trace_edits import Fidelity as Fidelity
+    from blklab.api.trace_edits import anonymise_trace as anonymise_trace
+    from blklab.api.trace_edits import cut_trace as cut_trace
+    from blklab.api.trace_edits import merge_traces as merge_traces
+    from blklab.api.trace_edits import scale_trace as scale_trace
+    from blklab.api.trace_edits import trace_fidelity as trace_fidelity
     from blklab.api.traces import ImportedTrace as ImportedTrace
     from blklab.api.traces import import_trace as import_trace
     from blklab.api.traces import read_trace as read_trace
@@ -152,7 +159,9 @@ __all__ = [
     "DiskFromIoCost",
     "DiskModel",
     "DiskParameter",
+    "EditedTrace",
     "Entry",
+    "Fidelity",
     "Gap",
     "Host",
     "Imported",
@@ -199,9 +208,11 @@ __all__ = [
     "UblkCommand",
     "WhatIf",
     "Workload",
+    "anonymise_trace",
     "apply",
     "build_kernel",
     "compare",
+    "cut_trace",
     "devices",
     "difference",
     "disk_from_io_cost",
@@ -228,6 +239,7 @@ __all__ = [
     "list_workloads",
     "load_recording",
     "measure_host",
+    "merge_traces",
     "modelled_host",
     "names",
     "read_trace",
@@ -245,6 +257,7 @@ __all__ = [
     "run_in_kernel",
     "run_job",
     "run_study",
+    "scale_trace",
     "scheduler_spec",
     "serve_disk",
     "served_disks",
@@ -252,6 +265,7 @@ __all__ = [
     "status",
     "store_text",
     "stored",
+    "trace_fidelity",
     "trace_formats",
     "tunables",
     "undo",
@@ -281,6 +295,13 @@ _WHERE = {
     "Gap": "blklab.report.difference",
     "Host": "blklab.api.catalogue",
     "Imported": "blklab.api.results",
+    "EditedTrace": "blklab.api.trace_edits",
+    "Fidelity": "blklab.api.trace_edits",
+    "anonymise_trace": "blklab.api.trace_edits",
+    "cut_trace": "blklab.api.trace_edits",
+    "merge_traces": "blklab.api.trace_edits",
+    "scale_trace": "blklab.api.trace_edits",
+    "trace_fidelity": "blklab.api.trace_edits",
     "ImportedTrace": "blklab.api.traces",
     "Influence": "blklab.host.devices.deciders.influence",
     "InputError": "blklab.errors",

@@ -937,6 +937,38 @@ def read_trace(
     if `out` cannot be written."""
 
 @final
+class TraceEdit:
+    """What is kept of a trace, and what is changed; InputError for an unknown operation."""
+
+    def __init__(
+        self,
+        *,
+        from_ns: int = 0,
+        until_ns: int | None = None,
+        processes: Sequence[str] = (),
+        operations: Sequence[str] = (),
+        sectors: tuple[int, int] | None = None,
+        lengths: tuple[int, int] | None = None,
+        stretch: float = 1.0,
+        scale: tuple[int, int] | None = None,
+        shift: int = 0,
+        secret: tuple[int, int] | None = None,
+    ) -> None:
+        """A window of queue times; names or numbers of processes; `sectors` and `lengths` from and
+        to; times multiplied by `stretch`; places scaled from a size to another, then shifted, all
+        in sectors; for `secret`, a seed and the end of the disk, names and places are hidden."""
+
+def edit_traces(
+    traces: Sequence[tuple[Path, TraceEdit]],
+    out: Path,
+    *,
+    format: str | None = None,  # noqa: A002
+    device: str | None = None,
+) -> int:
+    """Write all I/Os of all traces to the new file `out`; return their number. InputError; OSError
+    if `out` cannot be written."""
+
+@final
 class ReplayNotes:
     """What a replay does not have as it was recorded."""
 

@@ -291,9 +291,32 @@ pub struct Tables {
     pub processes: Names,
 }
 
+/// Sectors of an area: 16 MiB.
+const AREA: u64 = 1 << 15;
+
+/// The sector on a disk of `to` sectors that is as far from its start, in proportion, as `sector` on
+/// a disk of `from`. Areas of 16 MiB move as a whole, so that neighbours stay neighbours and only
+/// seeks change; whole pages stay whole pages. On a smaller disk areas overlap.
+pub fn scaled(sector: u64, from: u64, to: u64) -> u64 {
+    let start = u128::from(sector - sector % AREA) * u128::from(to) / u128::from(from.max(1));
+    u64::try_from(start).unwrap_or(u64::MAX) / 8 * 8 + sector % AREA
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn neighbours_stay_neighbours_on_a_disk_of_another_size() {
+        let size = 1000 * AREA;
+        for to in [size / 3, size, 5 * size / 2] {
+            let at = 700 * AREA + 16;
+            assert_eq!(scaled(at + 8, size, to), scaled(at, size, to) + 8);
+            let part = scaled(at, size, to) as f64 / to as f64;
+            assert!((part - 0.7).abs() < 0.001, "{part}");
+        }
+        assert_eq!(scaled(12_345, size, size), 12_345);
+    }
 
     #[test]
     fn a_name_has_one_number_and_the_empty_name_is_none() {

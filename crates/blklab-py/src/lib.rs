@@ -12,6 +12,7 @@ mod record;
 mod replay;
 mod run;
 mod specs;
+mod trace_edit;
 mod traces;
 
 use std::collections::BTreeMap;
@@ -296,6 +297,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(traces::trace_finding_kinds, module)?)?;
     module.add_function(wrap_pyfunction!(traces::recording_columns, module)?)?;
     module.add_function(wrap_pyfunction!(traces::read_trace, module)?)?;
+    module.add_class::<trace_edit::TraceEdit>()?;
+    module.add_function(wrap_pyfunction!(trace_edit::edit_traces, module)?)?;
     module.add_class::<replay::Recording>()?;
     module.add_class::<replay::ReplayNotes>()?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;

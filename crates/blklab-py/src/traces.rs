@@ -18,7 +18,7 @@ use crate::bad_input;
 use crate::record::record;
 
 /// I/Os between two checks for Ctrl-C: some milliseconds.
-const IOS_PER_LOOK: u64 = 1 << 16;
+pub const IOS_PER_LOOK: u64 = 1 << 16;
 
 /// Rows of a list of processes or sizes.
 const ROWS: usize = 1000;
@@ -249,10 +249,21 @@ fn reading(trace: &Trace, summary: &Summary, doctor: Doctor, capacity: Option<Se
 }
 
 /// What ends a reading.
-enum Stop {
+pub enum Stop {
     Input(InputError),
     Output(std::io::Error),
     Signal(PyErr),
+}
+
+impl Stop {
+    /// As Python's exception.
+    pub fn raised(self) -> PyErr {
+        match self {
+            Stop::Input(error) => bad_input(error),
+            Stop::Output(error) => error.into(),
+            Stop::Signal(error) => error,
+        }
+    }
 }
 
 /// Reads a trace in one pass, and writes it to `out` as a recording.
@@ -297,9 +308,5 @@ pub fn read_trace(
         }
         Ok(reading(&trace, &summary, doctor, capacity))
     });
-    read.map_err(|stop| match stop {
-        Stop::Input(error) => bad_input(error),
-        Stop::Output(error) => error.into(),
-        Stop::Signal(error) => error,
-    })
+    read.map_err(Stop::raised)
 }

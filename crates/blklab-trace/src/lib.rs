@@ -4,6 +4,7 @@
 //! with the file.
 
 pub mod doctor;
+pub mod edit;
 mod event;
 pub mod formats;
 pub mod input;

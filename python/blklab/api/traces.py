@@ -6,17 +6,15 @@ A trace is read once, in bounded memory. A recording of blklab is a stream of Ar
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
 from blklab import _core
 from blklab._core import RecordingColumn, TraceFinding, TraceFormat, TraceReading
-from blklab.base.files import why
+from blklab.base.files import new_file
 from blklab.domain import core
-from blklab.errors import InputError, RunError, unknown
+from blklab.errors import InputError, unknown
 
 REFUSED = ("empty", "two-levels")
 """Findings with which a trace is not imported: a recording would be empty, or have I/Os twice."""
@@ -86,20 +84,12 @@ def import_trace(
         RunError: `out` cannot be written.
     """
     path = Path(out)
-    if path.exists():
-        raise InputError(f"{path}: exists already")
-    # It gets its name when it is whole.
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
+    with new_file(path) as part:
         reading = _read(file, trace_format, device, keep_steps, capacity_bytes, part)
         refused = [one for one in reading.findings if one.kind in REFUSED]
         if refused:
             raise InputError(f"{os.fspath(file)}: {finding_text(refused[0])}")
         size = part.stat().st_size
-        part.rename(path)
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
     return ImportedTrace(path, size, reading)
 
 
@@ -119,18 +109,15 @@ def _read(
 ) -> TraceReading:
     if capacity_bytes is not None and capacity_bytes < SECTOR_BYTES:
         raise InputError(f"capacity: {capacity_bytes} bytes; expected a sector of 512 at least")
-    try:
-        with core.core_types():
-            reading = _core.read_trace(
-                Path(file),
-                format=trace_format,
-                device=device,
-                keep_steps=keep_steps,
-                capacity_sectors=None if capacity_bytes is None else capacity_bytes // SECTOR_BYTES,
-                out=out,
-            )
-    except OSError as error:
-        raise RunError(f"{out}: {why(error)}") from error
+    with core.core_types():
+        reading = _core.read_trace(
+            Path(file),
+            format=trace_format,
+            device=device,
+            keep_steps=keep_steps,
+            capacity_sectors=None if capacity_bytes is None else capacity_bytes // SECTOR_BYTES,
+            out=out,
+        )
     if device is not None and not reading.count:
         names = [name for name, _ in reading.devices]
         raise unknown(f"{os.fspath(file)}: no I/O of device '{device}'", device, names)

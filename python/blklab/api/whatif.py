@@ -7,9 +7,7 @@ disks drawn from the ranges of the model's estimates.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +17,7 @@ from blklab import _core
 from blklab.api.listener import SILENT, Listener
 from blklab.api.simulate import job_entry
 from blklab.base.catalogue import Entry
-from blklab.base.files import why
+from blklab.base.files import new_file
 from blklab.domain import core, defaults, latencies, specs, validation
 from blklab.domain.comparison import OBJECTIVE_TEXT
 from blklab.domain.experiment import Disk, SchedulerSpec
@@ -302,31 +300,23 @@ def record_run(
         RunError: the run cannot go on; `out` cannot be written.
     """
     path = Path(out)
-    if path.exists():
-        raise InputError(f"{path}: exists already")
     found = find_disk(rig_of("sim"), disk)
     there = core.host(dict(host or {}))
     spec = _simulated(specs.scheduler(scheduler))
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with core.core_types():
-            run, _ = _core.record(
-                core.job(job_entry(job), there, ignore_unsupported),
-                core.disk_model(found),
-                spec,
-                there,
-                seed,
-                part,
-                None,
-            )
-        part.rename(path)
-    except OSError as error:
-        raise RunError(f"{path}: {why(error)}") from error
-    except RuntimeError as error:
-        raise RunError(str(error)) from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
+    with new_file(path) as part:
+        try:
+            with core.core_types():
+                run, _ = _core.record(
+                    core.job(job_entry(job), there, ignore_unsupported),
+                    core.disk_model(found),
+                    spec,
+                    there,
+                    seed,
+                    part,
+                    None,
+                )
+        except RuntimeError as error:
+            raise RunError(str(error)) from error
     return Result.from_run(run)
 
 

@@ -7,7 +7,7 @@ import os
 import secrets
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from blklab.base.text import utf8
@@ -105,6 +105,28 @@ def write_together(
         for left in partial.values():
             with contextlib.suppress(OSError):
                 left.unlink()
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Yield the name of a file to be made beside `path`; it gets the name `path` at the end if no
+    error was raised, else it is removed.
+
+    Raises:
+        InputError: `path` exists.
+        RunError: it cannot be written.
+    """
+    if os.path.lexists(path):
+        raise InputError(f"{path}: exists already")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield part
+        part.rename(path)
+    except OSError as error:
+        raise RunError(f"{path}: {why(error)}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
 
 
 def sync_directory(directory: Path) -> None:

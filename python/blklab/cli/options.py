@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from blklab.api.names import rig_summaries
+from blklab.base.text import shown
 from blklab.cli import complete
 from blklab.domain.experiment import RigSpec
 from blklab.errors import InputError
@@ -17,6 +18,24 @@ TARGET_HELP = f"{DISK_HELP} With --rig live: a directory (test files are made th
 
 DiskName = Annotated[str, typer.Option("--disk", help=DISK_HELP, autocompletion=complete.disk)]
 TargetName = Annotated[str, typer.Option("--disk", help=TARGET_HELP, autocompletion=complete.disk)]
+TraceFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="The trace, compressed or not; - for standard input. Of blktrace's files, any one.",
+    ),
+]
+FormatName = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="The format; see: blklab trace formats. [default: detected]",
+        autocompletion=complete.trace_format,
+    ),
+]
+DeviceName = Annotated[
+    str | None, typer.Option("--device", help="Only I/Os of this device, such as 8:0.")
+]
 ShareOption = Annotated[
     list[Path] | None,
     typer.Option(
@@ -170,3 +189,18 @@ def is_told(context: typer.Context, name: str) -> bool:
     """Whether the user gave the option."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
+
+
+def bytes_of(option: str, text: str) -> int:
+    """The bytes of ``500GB``, ``931GiB``, ``1000``."""
+    units = {"": 1, "B": 1}
+    for power, letter in enumerate("KMGT", 1):
+        units[f"{letter}B"] = 1000**power
+        units[f"{letter}IB"] = 1024**power
+    number = text.rstrip("BbIiKkMmGgTt ")
+    try:
+        return int(float(number) * units[text[len(number) :].strip().upper()])
+    except (KeyError, ValueError, OverflowError):
+        raise InputError(
+            f"{option}: found '{shown(text)}'; expected a size such as 500GB or 931GiB"
+        ) from None

@@ -12,8 +12,8 @@ import blklab
 from blklab.base.plain import plain
 from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text, rate_text, size_text
-from blklab.cli import complete, console
-from blklab.errors import InputError
+from blklab.cli import console, trace_edits
+from blklab.cli.options import DeviceName, FormatName, TraceFile, bytes_of
 
 if TYPE_CHECKING:
     from blklab._core import TraceFigures, TraceFinding, TraceReading
@@ -29,29 +29,11 @@ _LEAST_SHARE = 0.0005
 
 app = typer.Typer(
     name="trace",
-    help="Check, show and import traces of I/O of other programs.",
+    help="Check, show, import, cut, merge, scale and anonymise traces of I/O.",
     rich_markup_mode=None,
     add_completion=False,
 )
 
-TraceFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        help="The trace, compressed or not; - for standard input. Of blktrace's files, any one.",
-    ),
-]
-FormatName = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        help="The format; see: blklab trace formats. [default: detected]",
-        autocompletion=complete.trace_format,
-    ),
-]
-DeviceName = Annotated[
-    str | None, typer.Option("--device", help="Only I/Os of this device, such as 8:0.")
-]
 NoSpread = Annotated[
     bool,
     typer.Option(
@@ -70,7 +52,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
 
 @app.callback(invoke_without_command=True)
 def group(context: typer.Context) -> None:
-    """Check, show and import traces of I/O of other programs."""
+    """Check, show, import, cut, merge, scale and anonymise traces of I/O."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -90,7 +72,7 @@ def check(
         trace_format=trace_format,
         device=device,
         keep_steps=no_spread,
-        capacity_bytes=_size(disk_size),
+        capacity_bytes=None if disk_size is None else bytes_of("--disk-size", disk_size),
     )
     if as_json:
         console.print_json(_head(reading) | {"findings": plain(reading.findings)})
@@ -140,7 +122,7 @@ def imported(
         trace_format=trace_format,
         device=device,
         keep_steps=no_spread,
-        capacity_bytes=_size(disk_size),
+        capacity_bytes=None if disk_size is None else bytes_of("--disk-size", disk_size),
     )
     reading = found.reading
     _print_head(file, reading)
@@ -157,21 +139,10 @@ def formats() -> None:
     console.print_names([(row.name, row.about) for row in blklab.trace_formats()])
 
 
-def _size(text: str | None) -> int | None:
-    """``500GB``, ``931GiB``, ``1000`` (bytes)."""
-    if text is None:
-        return None
-    units = {"": 1, "B": 1}
-    for power, letter in enumerate("KMGT", 1):
-        units[f"{letter}B".upper()] = 1000**power
-        units[f"{letter}IB"] = 1024**power
-    number = text.rstrip("BbIiKkMmGgTt ")
-    try:
-        return int(float(number) * units[text[len(number) :].strip().upper()])
-    except (KeyError, ValueError, OverflowError):
-        raise InputError(
-            f"--disk-size: found '{shown(text)}'; expected a size such as 500GB or 931GiB"
-        ) from None
+app.command("cut")(trace_edits.cut)
+app.command("scale")(trace_edits.scale)
+app.command("merge")(trace_edits.merge)
+app.command("anonymise")(trace_edits.anonymise)
 
 
 def _head(reading: TraceReading) -> dict[str, Any]:

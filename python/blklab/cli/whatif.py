@@ -12,8 +12,7 @@ from blklab.api import whatif as api
 from blklab.base.units import duration_text, rate_text
 from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
-from blklab.cli.options import DiskName
-from blklab.cli.trace import DeviceName, FormatName, TraceFile
+from blklab.cli.options import DeviceName, DiskName, FormatName, TraceFile
 from blklab.timelines import window
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def whatif(
         disk=disk,
         schedulers=scheduler or (),
         objective=objective,
-        fit=_fit(fit),
+        fit=fit_of(fit),
         draws=draws,
         seed=seed,
         trace_format=trace_format,
@@ -76,10 +75,11 @@ def whatif(
         _print(file, found)
 
 
-def _fit(name: str) -> api.Fit:
+def fit_of(name: str) -> api.Fit:
+    """What happens to addresses beyond the end of the disk, by its name."""
     if name not in api.FITS:
         raise blklab.InputError(f"--fit: no '{name}'; there is: {', '.join(api.FITS)}")
-    return cast(api.Fit, name)
+    return cast("api.Fit", name)
 
 
 def _print(file: Path, found: WhatIf) -> None:

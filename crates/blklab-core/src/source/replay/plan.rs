@@ -237,11 +237,7 @@ fn fitted(io: &Io, size: u64, settings: &Settings) -> Option<u64> {
         Fit::Refuse => (sector <= room).then_some(sector),
         // The last I/O before the end may reach beyond it.
         Fit::Wrap => Some((sector % capacity).min(room)),
-        Fit::Scale => {
-            let scaled = u128::from(sector) * u128::from(capacity) / u128::from(size);
-            // Whole pages stay whole pages.
-            Some((scaled as u64 / 8 * 8 + sector % 8).min(room))
-        }
+        Fit::Scale => Some(recorded::scaled(sector, size, capacity).min(room)),
     }
 }
 
