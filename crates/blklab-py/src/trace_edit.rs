@@ -89,7 +89,7 @@ pub fn edit_traces(
         while let Some(io) = records.next_io().map_err(Stop::Input)? {
             writer.push(&io, records.tables()).map_err(Stop::Output)?;
             count += 1;
-            if count % IOS_PER_LOOK == 0 {
+            if count.is_multiple_of(IOS_PER_LOOK) {
                 Python::attach(|py| py.check_signals()).map_err(Stop::Signal)?;
             }
         }
