@@ -96,7 +96,7 @@ fn processes_places_lengths_and_operations_choose_and_flushes_have_no_place() {
 }
 
 #[test]
-fn what_was_lost_before_a_dropped_io_was_lost_before_the_next_kept_one() {
+fn losses_before_a_dropped_io_count_for_the_next_kept_one() {
     let ios = vec![Io { lost: 2, ..io(1, 1, 0, 8) }, Io { lost: 5, ..io(2, 2, 8, 8) }];
     let (kept, ..) = edited(ios, Edit { processes: vec!["cp".into()], ..Edit::default() });
     assert_eq!(kept[0].lost, 7);
