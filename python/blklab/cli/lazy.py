@@ -50,9 +50,7 @@ COMMANDS: Mapping[str, Listed] = {
     "run": Listed("run:run", "Run a published comparison again, and check its statements."),
     "fio": Listed("fio:fio", "Run one fio job file once and print what fio prints."),
     "explain": Listed("explain:explain", "Show what happened to each request of a run, and why."),
-    "trace": Listed(
-        "trace:app", "Check, show, import, cut, merge, scale and anonymise traces of I/O."
-    ),
+    "trace": Listed("trace:app", "Check, show, import and change traces of I/O."),
     "record": Listed("record:record", "Record the I/O of a simulated run, for whatif and trace."),
     "whatif": Listed(
         "whatif:whatif", "Say which scheduler would have served a recorded load best."

@@ -29,7 +29,7 @@ _LEAST_SHARE = 0.0005
 
 app = typer.Typer(
     name="trace",
-    help="Check, show, import, cut, merge, scale and anonymise traces of I/O.",
+    help="Check, show, import and change traces of I/O.",
     rich_markup_mode=None,
     add_completion=False,
 )
@@ -52,7 +52,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
 
 @app.callback(invoke_without_command=True)
 def group(context: typer.Context) -> None:
-    """Check, show, import, cut, merge, scale and anonymise traces of I/O."""
+    """Check, show, import and change traces of I/O."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
