@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import polars as pl
@@ -150,6 +151,7 @@ def test_places_of_an_anonymous_trace_are_drawn_within_4_gib(tmp_path: Path) -> 
     group = 4 * 2**30 // 512
     assert [sector // group for sector in places[0]] == [sector // group for sector in before]
     (fidelity, *_) = blklab.trace_fidelity(tmp_path / "open", one.path, disk="wd10ezrx")
+    assert fidelity.scheduler == "none"
     assert fidelity.bytes_per_s == pytest.approx(1, abs=0.05)
     assert fidelity.latency == pytest.approx(1, abs=0.05)
 
@@ -167,7 +169,8 @@ def test_places_of_an_anonymous_trace_are_drawn_within_4_gib(tmp_path: Path) -> 
         (["scale", "--time", "nan"], "expected a number above 0"),
         (["scale", "--disk-size", "1"], "expected a sector of 512 at least"),
         (["anonymise", "--device", "9:9"], "no I/O of device '9:9'"),
-        (["anonymise", "--disk", "wd10ezrx", "--fit", "stretch"], "stretch"),
+        (["anonymise", "--disk", "wd10ezrx", "--fit", "stretch"], "--fit: no 'stretch'"),
+        (["anonymise", "--disk", "wd10ezr"], "wd10ezr"),
     ],
 )
 def test_a_wrong_change_is_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
@@ -177,6 +180,7 @@ def test_a_wrong_change_is_one_line(tmp_path: Path, arguments: list[str], said: 
     )
     assert isinstance(done.exception, InputError), done.output
     assert said in str(done.exception)
+    assert not [*tmp_path.iterdir()], "nothing is written"
 
 
 def test_nothing_is_left_of_a_change_that_failed(tmp_path: Path) -> None:
@@ -192,3 +196,15 @@ def test_nothing_is_left_of_a_change_that_failed(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="No such file"):
         blklab.cut_trace(EXAMPLE, tmp_path / "missing" / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken", "out"]
+
+
+def test_a_pipe_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for file in (pipe, "-"):
+        for change in (blklab.cut_trace, blklab.scale_trace, blklab.anonymise_trace):
+            with pytest.raises(InputError, match=r"a pipe cannot be read twice; .*trace import"):
+                change(file, tmp_path / "out")
+        with pytest.raises(InputError, match="a pipe cannot be read twice"):
+            blklab.merge_traces([EXAMPLE, file], tmp_path / "out")
+    assert [*tmp_path.iterdir()] == [pipe]

@@ -75,13 +75,11 @@ pub fn edit_traces(
             Ok(Box::new(Edited::new(trace, edit)) as Box<dyn Records + Send>)
         });
         let mut opened = opened.collect::<Result<Vec<_>, InputError>>().map_err(Stop::Input)?;
-        // One recording keeps its numbers and devices.
-        let mut records = match (opened.len(), opened.pop()) {
-            (1, Some(one)) => one,
-            (_, last) => {
-                opened.extend(last);
-                Box::new(Merged::new(opened).map_err(Stop::Input)?)
-            }
+        // Merging gives I/Os new numbers and one device.
+        let mut records = if opened.len() == 1 {
+            opened.remove(0)
+        } else {
+            Box::new(Merged::new(opened).map_err(Stop::Input)?)
         };
         let file = BufWriter::new(File::create_new(&out).map_err(Stop::Output)?);
         let mut writer = Writer::new(file, records.header()).map_err(Stop::Output)?;

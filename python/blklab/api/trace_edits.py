@@ -16,9 +16,9 @@ from pathlib import Path
 from blklab import _core
 from blklab._core import TraceReading
 from blklab.api.traces import SECTOR_BYTES, read_trace
-from blklab.api.whatif import Fit, whatif
+from blklab.api.whatif import Fit, Way, load_recording, replay_trace
 from blklab.base.files import new_file
-from blklab.domain import core
+from blklab.domain import core, defaults
 from blklab.errors import InputError
 
 STRETCH_MAX = 1_000_000.0
@@ -45,10 +45,10 @@ class Fidelity:
 
     scheduler: str
     """Its label."""
-    bytes_per_s: float
-    """Ratio of the rates."""
-    latency: float
-    """Ratio of the 99th percentiles of latency; see `Replayed.latency_ns`."""
+    bytes_per_s: float | None
+    """Ratio of the rates; None if nothing was moved."""
+    latency: float | None
+    """Ratio of the 99th percentiles of latency, of `Replayed.latency_ns`; None without one."""
 
 
 def cut_trace(
@@ -145,7 +145,7 @@ def scale_trace(
         )
     if capacity_bytes is not None and capacity_bytes < SECTOR_BYTES:
         raise InputError(f"capacity: {capacity_bytes} bytes; expected a sector of 512 at least")
-    before = read_trace(file, trace_format=trace_format, device=device)
+    before = _read_first(file, trace_format, device)
     scale = None
     if capacity_bytes is not None:
         scale = (max(1, _sectors(before)), capacity_bytes // SECTOR_BYTES)
@@ -182,7 +182,7 @@ def merge_traces(
     edits = []
     shift = 0
     for file in files:
-        reading = read_trace(file, trace_format=trace_format, device=device)
+        reading = _read_first(file, trace_format, device)
         if len(reading.devices) > 1:
             names = ", ".join(name for name, _ in reading.devices[:8])
             raise InputError(f"{os.fspath(file)}: I/O of several devices; choose one ({names})")
@@ -218,7 +218,7 @@ def anonymise_trace(
         InputError: `file` is wrong, or `out` exists.
         RunError: `out` cannot be written.
     """
-    before = read_trace(file, trace_format=trace_format, device=device)
+    before = _read_first(file, trace_format, device)
     drawn = secrets.randbits(64) if seed is None else seed
     edit = _core.TraceEdit(secret=(drawn, _sectors(before)))
     return _edited([(Path(file), edit)], out, trace_format, device, [before])
@@ -233,8 +233,8 @@ def trace_fidelity(
     trace_format: str | None = None,
     device: str | None = None,
 ) -> list[Fidelity]:
-    """What a change of a trace costs: both are replayed as `whatif` infers, under Linux's own
-    schedulers.
+    """What a change of a trace costs: both are replayed under Linux's own schedulers, as inferred,
+    or at the recorded times if there are no completions.
 
     Args:
         file: the trace, as of `read_trace`.
@@ -248,16 +248,36 @@ def trace_fidelity(
         InputError: a file or a name is wrong, or a trace does not fit the disk.
         RunError: a run cannot go on.
     """
-    one = whatif(file, disk=disk, fit=fit, draws=0, trace_format=trace_format, device=device)
-    other = whatif(changed, disk=disk, fit=fit, draws=0)
-    last = one.rows[-1].way
+    one = load_recording(file, trace_format=trace_format, device=device)
+    other = load_recording(changed)
+    # Without completions there is nothing to infer from.
+    way: Way = "inferred" if one.completed else "open"
     found = []
-    for before, after in zip(one.rows, other.rows, strict=True):
-        if before.way == last:
-            latency = after.latency_ns / before.latency_ns if before.latency_ns else math.nan
-            rate = after.bytes_per_s / before.bytes_per_s if before.bytes_per_s else math.nan
-            found.append(Fidelity(before.scheduler, rate, latency))
+    for scheduler in defaults.LINUX:
+        before, after = (
+            replay_trace(each, disk=disk, scheduler=scheduler, way=way, fit=fit)
+            for each in (one, other)
+        )
+        rate = _ratio(after.bytes_per_s, before.bytes_per_s)
+        found.append(Fidelity(after.scheduler, rate, _ratio(after.latency_ns, before.latency_ns)))
     return found
+
+
+def _ratio(after: float, before: float) -> float | None:
+    return after / before if before else None
+
+
+def _read_first(
+    file: str | os.PathLike[str], trace_format: str | None, device: str | None
+) -> TraceReading:
+    """The trace's figures, before it is read again."""
+    path = Path(file)
+    if str(path) == "-" or (path.exists() and not path.is_file()):
+        raise InputError(
+            f"{path}: a pipe cannot be read twice; make a recording of it first: "
+            f"blklab trace import {path} --out RECORDING"
+        )
+    return read_trace(path, trace_format=trace_format, device=device)
 
 
 def _sectors(reading: TraceReading) -> int:
@@ -274,7 +294,7 @@ def _edited(
 ) -> EditedTrace:
     path = Path(out)
     if before is None:
-        before = [read_trace(file, trace_format=trace_format, device=device) for file, _ in edits]
+        before = [_read_first(file, trace_format, device) for file, _ in edits]
     with new_file(path) as part:
         with core.core_types():
             count = _core.edit_traces(edits, part, format=trace_format, device=device)

@@ -12,7 +12,7 @@ from blklab.api import whatif as api
 from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text, size_text
 from blklab.cli import complete, console
-from blklab.cli.options import DISK_HELP, DeviceName, FormatName, TraceFile, bytes_of
+from blklab.cli.options import DISK_HELP, DeviceName, FormatName, bytes_of
 from blklab.cli.whatif import fit_of
 from blklab.errors import InputError
 from blklab.timelines import window
@@ -25,6 +25,13 @@ _SECTOR_BYTES = 512
 _LAST_BYTE = 2**63 - 1
 _FITS = "; ".join(f"{name}: {what}" for name, what in api.FITS.items())
 
+TraceFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="The trace, compressed or not; no pipe. Of blktrace's files, any one.",
+    ),
+]
 Out = Annotated[Path, typer.Option(help="The recording to write; must not exist.")]
 
 
@@ -144,16 +151,20 @@ def anonymise(
     device: DeviceName = None,
 ) -> None:
     """Replace names, numbers and places, so that a trace can be shared."""
+    how = fit_of(fit)
+    model = None if disk is None else blklab.find_disk(disk)
     made = blklab.anonymise_trace(file, out, seed=seed, trace_format=trace_format, device=device)
     _print_edited([file], made)
-    if disk is None:
+    if disk is None or model is None:
         return
     rows = blklab.trace_fidelity(
-        file, out, disk=disk, fit=fit_of(fit), trace_format=trace_format, device=device
+        file, out, disk=disk, fit=how, trace_format=trace_format, device=device
     )
     table = console.table("replayed on " + shown(disk), "rate", "p99", right=(1, 2))
     for row in rows:
-        table.add_row(row.scheduler, f"{row.bytes_per_s - 1:+.1%}", f"{row.latency - 1:+.1%}")
+        ratios = (row.bytes_per_s, row.latency)
+        changes = ("-" if ratio is None else f"{ratio - 1:+.1%}" for ratio in ratios)
+        table.add_row(row.scheduler, *changes)
     console.console().print(table)
 
 

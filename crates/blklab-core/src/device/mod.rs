@@ -343,3 +343,63 @@ impl std::ops::IndexMut<DeviceId> for Devices {
         &mut self.0[usize::from(id.0)]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::queue_limits;
+    use crate::disk::catalogue;
+    use crate::host::Host;
+    use crate::request::{Op, ProcessId};
+    use crate::scheduler::spec::SchedulerSpec;
+    use crate::scheduler::{AnyScheduler, Tasks};
+    use crate::units::Sector;
+
+    /// A device with two tags, on which all commands take the same time.
+    fn device() -> Device {
+        let spec = SchedulerSpec::parse("none").expect("a scheduler");
+        let disk = catalogue::model("constant").expect("a shipped disk").build(1);
+        let limits = queue_limits(disk.limits(), spec.info, &Host::FREE, &spec.queue);
+        let limits = crate::scheduler::QueueLimits { queue_depth: 2, nr_requests: 2, ..limits };
+        let tasks = Tasks::default();
+        let elevator = AnyScheduler::new("none", &spec.settings, &limits, &tasks).expect("registered");
+        let block = Block::new(&disk, limits, elevator, tasks, &Host::FREE);
+        Device::new(block, disk, Lock::new(Nanos::ZERO), Driver::new(Nanos::ZERO))
+    }
+
+    /// Submits a read; true if the process sleeps.
+    fn read(device: &mut Device, process: u32, sector: u64) -> bool {
+        let process = ProcessId(process);
+        let bio = Bio {
+            op: Op::Read,
+            sector: Sector(sector),
+            sectors: 8,
+            sync: true,
+            fua: false,
+            idle: true,
+            process,
+            prio: Default::default(),
+            cpu: 0,
+            hw_queue: 0,
+            owner: Owner::Process(process, 0).pack(),
+        };
+        let bare = Manner { plugged: false, again: None };
+        let Some(mut rest) = device.begin(Nanos::ZERO, bio, bare) else { return false };
+        !device.hand_over(Nanos::ZERO, &mut rest, Actor::Process(process))
+    }
+
+    #[test]
+    fn sleepers_are_notified_after_the_owners_of_the_request_whose_tag_is_free() {
+        let mut device = device();
+        let asleep: Vec<_> = (0..4).map(|n| read(&mut device, n, 1000 * u64::from(n))).collect();
+        assert_eq!(asleep, [false, false, true, true], "there are two tags");
+        let mut ended = Ended::default();
+        let at = device.next_event();
+        device.happen(at, Nanos::ZERO, &mut ended, &mut Cpus::new(&Host::FREE));
+        let order: Vec<_> = ended.drain().map(Owner::unpack).collect();
+        let ended_of = |process| Owner::Process(ProcessId(process), 0);
+        let woken = |process| Owner::Sleeper(Actor::Process(ProcessId(process)));
+        assert_eq!(order, [ended_of(0), woken(2), ended_of(1), woken(3)]);
+        assert!(ended.is_empty());
+    }
+}

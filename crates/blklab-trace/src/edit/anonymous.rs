@@ -65,15 +65,19 @@ impl<T: std::hash::Hash + Eq + Default> Numbers<T> {
 pub(super) struct Anonymous {
     secret: Secret,
     tables: Tables,
-    processes: Numbers<NameId>,
-    devices: Numbers<NameId>,
+    /// The new names of old ones.
+    processes: HashMap<NameId, NameId>,
+    devices: HashMap<NameId, NameId>,
     pids: Numbers<u32>,
     cgroups: Numbers<u64>,
     orders: HashMap<u64, Vec<u64>>,
 }
 
-fn named(kind: &str, number: u32, names: &mut Names) -> NameId {
-    if number == 0 { NameId::NONE } else { names.id(&format!("{kind}-{number}")) }
+fn renamed(known: &mut HashMap<NameId, NameId>, old: NameId, kind: &str, names: &mut Names) -> NameId {
+    if old == NameId::NONE {
+        return old;
+    }
+    *known.entry(old).or_insert_with(|| names.id(&format!("{kind}-{}", names.len())))
 }
 
 impl Anonymous {
@@ -81,8 +85,8 @@ impl Anonymous {
         Anonymous {
             secret,
             tables: Tables::default(),
-            processes: Numbers::default(),
-            devices: Numbers::default(),
+            processes: HashMap::new(),
+            devices: HashMap::new(),
             pids: Numbers::default(),
             cgroups: Numbers::default(),
             orders: HashMap::new(),
@@ -95,11 +99,10 @@ impl Anonymous {
 
     /// The I/O, from which nothing of the names can be read.
     pub fn of(&mut self, io: Io) -> Io {
-        let process = self.processes.of(io.process);
-        let device = self.devices.of(io.device);
+        let Tables { processes, devices } = &mut self.tables;
         Io {
-            process: named("process", process, &mut self.tables.processes),
-            device: named("device", device, &mut self.tables.devices),
+            process: renamed(&mut self.processes, io.process, "process", processes),
+            device: renamed(&mut self.devices, io.device, "device", devices),
             pid: self.pids.of(io.pid),
             cgroup: self.cgroups.of(io.cgroup).into(),
             sector: if io.sectors == 0 { io.sector } else { self.place(io) },

@@ -31,7 +31,8 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// At least one recording, whose headers are complete, all of one level.
+    /// Merges one recording or more, all of one level. Their headers must be complete: each has read its
+    /// first I/O.
     ///
     /// # Errors
     /// The first I/O of one is wrong; there is none; or their levels differ.
@@ -47,7 +48,9 @@ impl Merged {
             header.source = "merged".to_owned();
             (header.begun_unix_ns, header.machine) = (None, None);
             header.resolution = headers.iter().map(|one| one.resolution).max().unwrap_or(Nanos::ZERO);
-            header.capacity = headers.iter().map(|one| one.capacity).max().flatten();
+            // One that does not know its disk may reach beyond the others'.
+            let known: Option<Vec<_>> = headers.iter().map(|one| one.capacity).collect();
+            header.capacity = known.and_then(|sizes| sizes.into_iter().max());
             header.spread = headers.iter().any(|one| one.spread);
         }
         let mut parts = Vec::with_capacity(several.len());

@@ -107,7 +107,8 @@ pub struct Edited<R> {
 }
 
 impl<R: Records> Edited<R> {
-    /// The changes apply to all I/Os of `records`, whose header is complete.
+    /// Applies `edit` to each I/O of `records`. The header of `records` must be complete: it has read its first
+    /// I/O.
     pub fn new(records: R, edit: Edit) -> Edited<R> {
         let old = records.header();
         let mut header = old.clone();

@@ -183,6 +183,16 @@ fn merged_recordings_share_a_device_and_no_process() {
 }
 
 #[test]
+fn a_merged_disk_has_a_size_only_if_all_recordings_know_theirs() {
+    let mut larger = memory(vec![]);
+    larger.header.capacity = Some(Sector(9000));
+    let mut unknown = memory(vec![]);
+    unknown.header.capacity = None;
+    let size = |other| all(Merged::new(vec![Box::new(memory(vec![])), Box::new(other)]).unwrap()).2.capacity;
+    assert_eq!((size(larger), size(unknown)), (Some(Sector(9000)), None));
+}
+
+#[test]
 fn recordings_of_two_levels_are_not_merged() {
     let mut other = memory(vec![]);
     other.header.level = Level::Request;
