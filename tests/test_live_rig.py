@@ -297,12 +297,17 @@ def test_a_signal_at_any_moment_of_a_run_leaves_nothing(
     words = ["fio", str(tmp_path / "long.fio"), "--rig", "live", "--disk", str(mounted)]
     own = tmp_path / "scratch"
     own.mkdir()
+    handler = signal.getsignal(number)
+    if handler is signal.SIG_IGN:
+        # Under nohup SIGHUP is ignored, and the command would inherit that.
+        signal.signal(number, signal.SIG_DFL)
     process = subprocess.Popen(
         [*BLKLAB, *words, "--scheduler", "bfq:slice_idle=0,nr_requests=32"],
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=os.environ | {"TMPDIR": str(own)},
     )
+    signal.signal(number, handler)
     try:
         _wait((journal.directory / f"disk-{disk.name}.json").exists, "the disk is borrowed")
         # From the first setting to the middle of fio's work.

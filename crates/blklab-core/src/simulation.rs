@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use blklab_base::recorded::{Io, Names, Tables};
+use blklab_base::recorded::{Header, Io, Level, Names, Tables};
 use thiserror::Error;
 
 use crate::block::KERNEL;
@@ -86,6 +86,8 @@ pub struct Recorded {
     pub ios: Vec<Io>,
     /// Their names.
     pub tables: Tables,
+    /// What a recording says of itself.
+    pub header: Header,
 }
 
 /// Runs the simulation and records its I/O as it comes to the block layer.
@@ -93,6 +95,13 @@ pub struct Recorded {
 /// # Errors
 /// See [`RunError`].
 pub fn run_and_record(setup: Setup<'_>, watch: &Watch) -> Result<Recorded, RunError> {
+    let header = Header {
+        source: "blklab's simulator".to_owned(),
+        level: Level::Bio,
+        resolution: Nanos(1),
+        capacity: Some(setup.disk.limits().capacity),
+        ..Header::default()
+    };
     let mut engine = setup.engine(watch);
     engine.record();
     let mut measured = engine.run(watch)?;
@@ -109,7 +118,7 @@ pub fn run_and_record(setup: Setup<'_>, watch: &Watch) -> Result<Recorded, RunEr
         io.device = device;
         io.process = if io.pid == KERNEL { flusher } else { tables.processes.id(name(io.pid - 1)) };
     }
-    Ok(Recorded { result: result(measured), ios, tables })
+    Ok(Recorded { result: result(measured), ios, tables, header })
 }
 
 /// The parts of a replay.

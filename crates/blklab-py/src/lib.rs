@@ -32,7 +32,8 @@ use blklab_core::result::RunResult;
 use blklab_core::simulation::{self, Setup};
 use blklab_core::units::Nanos;
 use blklab_core::workload::error::{JobError, Problem};
-use blklab_core::workload::{machine, plan};
+use blklab_core::workload::machine;
+use blklab_core::workload::plan::{self, Plan};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
@@ -207,6 +208,24 @@ fn watched<T: Send>(watch: &Watch, run: impl FnOnce() -> T + Send) -> PyResult<T
     Ok(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
+/// A run of a planned job.
+fn run_setup<'a>(
+    plan: &'a Plan,
+    disk: &Disk,
+    scheduler: &'a Scheduler,
+    host: &'a Host,
+    seed: u64,
+) -> Setup<'a> {
+    Setup {
+        plan,
+        disk: disk.model.build(seed),
+        scheduler: &scheduler.known,
+        host: host.host,
+        memory: &host.of_memory,
+        seed,
+    }
+}
+
 /// Runs a job file on a modelled disk, without the GIL.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "what a run is, and how it is followed")]
@@ -225,14 +244,7 @@ fn simulate(
     py.detach(|| {
         let capacity = disk.model.limits().capacity.to_bytes();
         let plan = plan::plan(&job.file, capacity, seed).map_err(bad_job)?;
-        let setup = Setup {
-            plan: &plan,
-            disk: disk.model.build(seed),
-            scheduler: &scheduler.known,
-            host: host.host,
-            memory: &host.of_memory,
-            seed,
-        };
+        let setup = run_setup(&plan, disk, scheduler, host, seed);
         let window =
             window.map(|(from, until, requests)| Window { from: Nanos(from), until: Nanos(until), requests });
         run_watched(setup, window, &watch).map(|result| Run::new(&result))

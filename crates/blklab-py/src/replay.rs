@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use blklab_core::InputError;
-use blklab_core::recorded::{Header, Io, Level, Tables};
-use blklab_core::simulation::{self, Recorded, ReplayFailed, ReplaySetup, Setup};
+use blklab_core::recorded::{Header, Io, Tables};
+use blklab_core::simulation::{self, Recorded, ReplayFailed, ReplaySetup};
 use blklab_core::source::replay::{Fit, Settings, Way, plan};
-use blklab_core::units::{Nanos, Sector};
+use blklab_core::units::Nanos;
 use blklab_core::workload::{machine, plan as jobs};
 use blklab_trace::recording::Writer;
 use blklab_trace::{Records, Trace, Wanted};
@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use crate::record::record;
 use crate::run::Run;
 use crate::specs::{Disk, Host, Job, Scheduler};
-use crate::{CancelToken, bad_input, bad_job, failed, watched};
+use crate::{CancelToken, bad_input, bad_job, failed, run_setup, watched};
 
 /// The most I/Os of a recording in memory: some 2 GB.
 const IOS_MAX: usize = 1 << 24;
@@ -215,26 +215,12 @@ pub fn record(
     machine::check(&job.file, host.host.cpus, host.memory.memory).map_err(bad_job)?;
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
     py.detach(|| {
-        let capacity = disk.model.limits().capacity;
-        let plan = jobs::plan(&job.file, capacity.to_bytes(), seed).map_err(bad_job)?;
+        let capacity = disk.model.limits().capacity.to_bytes();
+        let plan = jobs::plan(&job.file, capacity, seed).map_err(bad_job)?;
         let mut file = BufWriter::new(File::create_new(&out)?);
-        let setup = Setup {
-            plan: &plan,
-            disk: disk.model.build(seed),
-            scheduler: &scheduler.known,
-            host: host.host,
-            memory: &host.of_memory,
-            seed,
-        };
+        let setup = run_setup(&plan, disk, scheduler, host, seed);
         let run = watched(&watch, || simulation::run_and_record(setup, &watch))?;
-        let Recorded { result, ios, tables } = run.map_err(failed)?;
-        let header = Header {
-            source: "blklab's simulator".to_owned(),
-            level: Level::Bio,
-            resolution: Nanos(1),
-            capacity: Some(Sector(capacity.0)),
-            ..Header::default()
-        };
+        let Recorded { result, ios, tables, header } = run.map_err(failed)?;
         let mut writer = Writer::new(&mut file, &header)?;
         for io in &ios {
             writer.push(io, &tables)?;

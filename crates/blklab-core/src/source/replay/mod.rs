@@ -11,6 +11,8 @@
 //!
 //! Submission takes no CPU time, because the recorded times contain it; nor does completion.
 
+mod history;
+mod inferred;
 mod plan;
 
 use std::collections::VecDeque;

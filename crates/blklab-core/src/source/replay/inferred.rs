@@ -1,0 +1,313 @@
+//! What each process of a recording waits for, inferred from its times.
+//!
+//! * A process whose gaps between I/Os vary less than its think times follows a clock, and so does one
+//!   whose n-th I/O comes, where it comes after a pause, at about `first + n * interval`. It is
+//!   replayed open, with no more I/Os in flight than recorded; behind its times it catches up.
+//! * A process that mostly writes asynchronously is write-back, for which no process waits. It follows
+//!   the progress of the processes that read and write synchronously.
+//! * An I/O that regularly comes shortly after completions of another process follows those.
+//! * All else is closed: after completions of its own process, and the recorded think time.
+//!
+//! The bounds below are estimates: `tests/replay_truth.rs` records jobs of which is known what they
+//! wait for, and holds the replays against true runs in other places.
+
+use std::collections::HashMap;
+
+use super::Start;
+use super::history::History;
+use super::plan::Candidate;
+use crate::request::{Op, ProcessId};
+use crate::units::Nanos;
+
+/// An I/O this soon after a completion may have waited for it: a wake-up and a little work. An
+/// estimate.
+const SOON: Nanos = Nanos::from_micros(200);
+
+/// With fewer I/Os than this a clock is not recognised. An estimate.
+const ENOUGH: usize = 8;
+
+/// I/Os lie on the line of a clock if their deviation from it is below this share of the interval. An
+/// estimate: a timer's jitter is far below it, think times are above.
+const JITTER: f64 = 0.1;
+
+/// The least number of I/Os, and the least share of those that were free to come, with which a process
+/// follows another one; and how many times as often as by chance. Estimates.
+const PAIRS: usize = 3;
+const SHARE: f64 = 0.5;
+const BEYOND_CHANCE: f64 = 5.0;
+
+/// What drives a process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Driver {
+    /// Completions of its own I/O, or of another process.
+    Completions,
+    /// A clock.
+    Clock {
+        /// The most I/Os that it had in flight.
+        in_flight: u32,
+        /// If it has one, an I/O that came late was due at the beat of its number.
+        beat: Option<Beat>,
+    },
+    /// The progress of others: write-back.
+    Progress,
+}
+
+/// The times of a regular clock: the n-th I/O of the process at `first + n * interval`, in ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Beat {
+    first: f64,
+    interval: f64,
+}
+
+/// The variance of the values without the largest tenth of them, so that rare pauses of a program do
+/// not hide how regular it is otherwise.
+fn trimmed_variance(mut values: Vec<u64>) -> f64 {
+    values.sort_unstable();
+    values.truncate((values.len() * 9).div_ceil(10));
+    let count = values.len() as f64;
+    let mean = values.iter().map(|&value| value as f64).sum::<f64>() / count;
+    values.iter().map(|&value| (value as f64 - mean).powi(2)).sum::<f64>() / count
+}
+
+impl Beat {
+    /// The line through the I/Os that came after a pause, if they lie on one, and nearer to it than
+    /// their think times are to each other.
+    fn of(own: &[usize], kept: &[Candidate], history: &History) -> Option<Beat> {
+        let queued = |index: usize| kept[index].recorded.queued;
+        let think = |index: usize| queued(index) - history.since[index];
+        let paused = own.iter().enumerate().filter(|&(_, &i)| history.after[i] > 0 && think(i) > SOON);
+        let points: Vec<_> =
+            paused.clone().map(|(number, &index)| (number as f64, queued(index).0 as f64)).collect();
+        if points.len() < ENOUGH {
+            return None;
+        }
+        let count = points.len() as f64;
+        let mean = |f: fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / count;
+        let (numbers, times) = (mean(|point| point.0), mean(|point| point.1));
+        let covariance = points.iter().map(|(x, y)| (x - numbers) * (y - times)).sum::<f64>();
+        let interval = covariance / points.iter().map(|(x, _)| (x - numbers).powi(2)).sum::<f64>();
+        let first = times - interval * numbers;
+        let off = points.iter().map(|(x, y)| (y - first - interval * x).powi(2)).sum::<f64>() / count;
+        let thinks = trimmed_variance(paused.map(|(_, &index)| think(index).0).collect());
+        (interval > 0.0 && off.sqrt() < interval * JITTER && off < thinks).then_some(Beat { first, interval })
+    }
+
+    fn at(self, number: usize) -> Nanos {
+        Nanos((self.first + self.interval * number as f64).max(0.0) as u64)
+    }
+}
+
+fn driver(own: &[usize], kept: &[Candidate], history: &History) -> Driver {
+    let is_write_back = |&&index: &&usize| {
+        let one = &kept[index].replay;
+        one.op == Op::Write && !one.sync
+    };
+    if own.iter().filter(is_write_back).count() * 2 > own.len() {
+        return Driver::Progress;
+    }
+    let queued = |index: usize| kept[index].recorded.queued;
+    let pairs = own.windows(2).filter(|pair| history.after[pair[1]] > 0);
+    let gaps: Vec<_> = pairs.clone().map(|pair| (queued(pair[1]) - queued(pair[0])).0).collect();
+    let thinks: Vec<_> = pairs.map(|pair| (queued(pair[1]) - history.since[pair[1]]).0).collect();
+    let beat = Beat::of(own, kept, history);
+    if beat.is_none() && (gaps.len() < ENOUGH || trimmed_variance(gaps) >= trimmed_variance(thinks)) {
+        return Driver::Completions;
+    }
+    let in_flight = own.iter().map(|&index| {
+        let with_this = history.counted_before[index] + u32::from(kept[index].replay.counted);
+        with_this - history.after[index]
+    });
+    Driver::Clock { in_flight: in_flight.max().unwrap_or(1).max(1), beat }
+}
+
+/// What completed last before an I/O came: indices of I/Os.
+#[derive(Clone, Copy, Debug, Default)]
+struct Latest {
+    of_all: Option<u32>,
+    /// The latest of any process but that of `of_all`.
+    of_others: Option<u32>,
+}
+
+/// Per I/O: what completed last before it, among those that `counts` is true of.
+fn latest_before(kept: &[Candidate], counts: impl Fn(usize) -> bool) -> Vec<Latest> {
+    let mut ends: Vec<_> = (0..kept.len())
+        .filter(|&index| counts(index))
+        .filter_map(|index| Some((kept[index].recorded.completed?, index as u32)))
+        .collect();
+    ends.sort_unstable();
+    let process = |index: u32| kept[index as usize].replay.process;
+    let mut next = 0;
+    let mut latest = Latest::default();
+    let mut found = Vec::with_capacity(kept.len());
+    for (index, one) in kept.iter().enumerate() {
+        while let Some(&(time, ended)) = ends.get(next)
+            && time <= one.recorded.queued
+        {
+            if latest.of_all.is_some_and(|before| process(before) != process(ended)) {
+                latest.of_others = latest.of_all;
+            }
+            latest.of_all = Some(ended);
+            next += 1;
+        }
+        // A clock that stepped may show a completion before its I/O: none that comes later in the list.
+        let earlier = |one: Option<u32>| one.filter(|&one| (one as usize) < index);
+        found.push(Latest { of_all: earlier(latest.of_all), of_others: earlier(latest.of_others) });
+    }
+    found
+}
+
+/// The start of each I/O, of so many processes.
+pub fn inferred_starts(kept: &[Candidate], processes: usize) -> Vec<Start> {
+    let history = History::new(kept, processes);
+    let mut own = vec![Vec::new(); processes];
+    for (index, one) in kept.iter().enumerate() {
+        own[one.replay.process.0 as usize].push(index);
+    }
+    let drivers: Vec<_> = own.iter().map(|own| driver(own, kept, &history)).collect();
+    let driver_of = |index: usize| drivers[kept[index].replay.process.0 as usize];
+    let latest = latest_before(kept, |index| driver_of(index) != Driver::Progress);
+    let completed =
+        |index: u32| kept[index as usize].recorded.completed.expect("it was chosen by its completion");
+    let of_another_process = |index: usize| {
+        let process = kept[index].replay.process;
+        let Latest { of_all, of_others } = latest[index];
+        [of_all, of_others].into_iter().flatten().find(|&one| kept[one as usize].replay.process != process)
+    };
+    let follows = followed(kept, &own, &history, |index| {
+        let one = of_another_process(index)?;
+        (kept[index].recorded.queued - completed(one) <= SOON).then_some(one)
+    });
+    let mut index_in_process = vec![0_usize; processes];
+    let mut starts = Vec::with_capacity(kept.len());
+    for (index, Candidate { recorded, replay, .. }) in kept.iter().enumerate() {
+        let process = replay.process.0 as usize;
+        let queued = recorded.queued;
+        let start = match (drivers[process], follows[index]) {
+            (Driver::Progress, _) => match latest[index].of_all {
+                Some(ended) => {
+                    Start { follows: Some(ended), think: queued - completed(ended), ..Start::default() }
+                }
+                None => Start::at(queued),
+            },
+            (Driver::Clock { in_flight, beat }, _) => {
+                let is_late = history.after[index] > 0 && queued - history.since[index] <= SOON;
+                let due = match beat {
+                    Some(beat) if is_late => beat.at(index_in_process[process]).min(queued),
+                    _ => queued,
+                };
+                let after = (history.counted_before[index] + 1).saturating_sub(in_flight);
+                Start { after, ..Start::at(due) }
+            }
+            (Driver::Completions, Some(ended)) => Start {
+                follows: Some(ended),
+                think: queued - completed(ended),
+                after: history.after[index],
+                ..Start::default()
+            },
+            (Driver::Completions, None) => history.start(index, recorded),
+        };
+        index_in_process[process] += 1;
+        starts.push(start);
+    }
+    starts
+}
+
+/// Per I/O: the I/O of another process that it follows. A process follows another one if most of
+/// its I/Os that could come soon after completions of the other do, and this is no chance.
+fn followed(
+    kept: &[Candidate],
+    own: &[Vec<usize>],
+    history: &History,
+    soon_after: impl Fn(usize) -> Option<u32>,
+) -> Vec<Option<u32>> {
+    let queued = |index: usize| kept[index].recorded.queued;
+    let mut follows = vec![None; kept.len()];
+    let span = kept.last().map_or(0, |last| (last.recorded.queued - kept[0].recorded.queued).0);
+    for own in own {
+        // Those that came with none of their process in flight, and after a pause: their own completions
+        // did not cause them.
+        let free: Vec<_> = own
+            .iter()
+            .copied()
+            .filter(|&index| history.was_idle(index) && queued(index) - history.since[index] > SOON)
+            .collect();
+        let mut found: HashMap<ProcessId, Vec<(usize, u32)>> = HashMap::new();
+        for &index in &free {
+            if let Some(other) = soon_after(index) {
+                found.entry(kept[other as usize].replay.process).or_default().push((index, other));
+            }
+        }
+        for (other, pairs) in found {
+            let of_other = |one: &&Candidate| one.replay.process == other && one.replay.counted;
+            let ends = kept.iter().filter(of_other).count();
+            let by_chance = ends as f64 * SOON.0 as f64 / span.max(1) as f64;
+            let share = pairs.len() as f64 / free.len() as f64;
+            if pairs.len() >= PAIRS && share > SHARE && share > BEYOND_CHANCE * by_chance {
+                pairs.iter().for_each(|&(index, one)| follows[index] = Some(one));
+            }
+        }
+    }
+    follows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Fit, ReplayPlan, Settings, Way, plan};
+    use super::*;
+    use crate::units::Sector;
+    use blklab_base::recorded::{Flags, Io};
+
+    const BIG: Sector = Sector(1 << 30);
+
+    fn inferred(ios: &[Io]) -> ReplayPlan {
+        let settings = Settings { way: Way::Inferred, fit: Fit::Refuse, recorded: Some(BIG), capacity: BIG };
+        plan(ios, &settings).expect("it fits")
+    }
+
+    fn read(pid: u32, queued_us: u64, took_us: u64) -> Io {
+        let queued = Nanos::from_micros(queued_us);
+        Io {
+            queued,
+            completed: Some(queued + Nanos::from_micros(took_us)),
+            sector: Sector(8 * queued_us),
+            sectors: 8,
+            flags: Flags::SYNC,
+            pid,
+            ..Io::default()
+        }
+    }
+
+    /// Process 2 reads 50 us after each completion of process 1, which reads at irregular times.
+    fn pairs() -> Vec<Io> {
+        let times = [0, 9_000, 17_500, 31_000, 38_000, 52_300];
+        times.into_iter().flat_map(|at| [read(1, at, 1000), read(2, at + 1050, 700)]).collect()
+    }
+
+    fn following(plan: &ReplayPlan) -> Vec<u32> {
+        plan.ios.iter().filter_map(|io| io.start.follows).collect()
+    }
+
+    #[test]
+    fn a_process_that_reads_after_another_ones_completions_follows_them() {
+        assert_eq!(following(&inferred(&pairs())), [0, 2, 4, 6, 8, 10]);
+    }
+
+    #[test]
+    fn an_io_without_a_recorded_completion_does_not_hide_what_the_later_ones_follow() {
+        let mut ios = pairs();
+        ios[1].completed = None;
+        assert_eq!(following(&inferred(&ios)), [0, 2, 4, 6, 8, 10]);
+    }
+
+    #[test]
+    fn ios_at_regular_times_come_at_those_times_even_where_one_was_late() {
+        let mut ios: Vec<_> = (0..12).map(|n| read(1, 10_000 * n, 300 + 97 * (n % 5))).collect();
+        // The seventh read took so long that the eighth came at once after it.
+        ios[6].completed = Some(Nanos::from_micros(74_000));
+        ios[7] = read(1, 74_000, 500);
+        let starts: Vec<_> = inferred(&ios).ios.iter().map(|io| io.start.not_before).collect();
+        assert_eq!(starts[5], Nanos::from_micros(50_000));
+        let due = Nanos::from_micros(70_000);
+        assert!(starts[7] <= due + Nanos(1000) && starts[7] + Nanos(1000) >= due, "{:?}", starts[7]);
+    }
+}
