@@ -28,7 +28,7 @@ GO_TPC_SKIPPED := not built: the tests of TPC-C will be skipped
 ATHERIS := atheris==3.0.0
 # Seconds for each target in `make fuzz`, and in `make test`.
 FUZZ_SECONDS ?= 60
-FUZZ_SECONDS_TEST ?= 2
+FUZZ_SECONDS_TEST ?= 1
 # Inputs of all targets and calls of `make fuzz-long` together.
 FUZZ_INPUTS ?= 100000000
 

@@ -22,6 +22,7 @@ from mkdocs.utils import meta
 
 from blklab import _core
 from blklab.base.units import number_text
+from blklab.domain import recordings
 from blklab.rigs.kernel.view import PRIVATE
 from filled import ROOT, ExampleError, filled
 
@@ -692,6 +693,12 @@ def trace_formats() -> str:
     return _table(["format", "contents"], rows)
 
 
+def recording_parameters() -> str:
+    """How a recording is replayed."""
+    rows = ((_code(name), about) for name, about in recordings.PARAMETERS.items())
+    return _table(["parameter", "meaning"], rows)
+
+
 def trace_findings() -> str:
     """The kinds of findings about a trace."""
     rows = ((_code(row.name), row.weight, row.text) for row in _core.trace_finding_kinds())
@@ -759,6 +766,7 @@ _MAKERS: dict[str, Callable[..., str]] = {
         not_validated,
         repository_file,
         trace_formats,
+        recording_parameters,
         trace_findings,
         recording_columns,
     )

@@ -318,7 +318,7 @@ def test_a_wrong_name_or_parameter_of_a_program_is_one_line(spec: str, message: 
 
 def test_a_program_is_refused_where_none_can_run(tmp_path: Path) -> None:
     line = (
-        "blklab: sqlite: is a real program; --rig sim runs only fio jobs, programs need --rig live"
+        "blklab: sqlite: is a real program; --rig sim does not run programs, they need --rig live"
     )
     for command in (
         ["compare", "--workload", "sqlite", "--out", str(tmp_path)],

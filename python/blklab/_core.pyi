@@ -918,6 +918,12 @@ class TraceReading:
 def trace_formats() -> list[TraceFormat]:
     """The formats of traces, in the order of lists."""
 
+def trace_format_of(path: Path) -> str | None:
+    """The name of a file's format; None if it is no trace. InputError if it cannot be read."""
+
+def trace_files(path: Path) -> list[Path]:
+    """The files of a trace: blktrace has one for each CPU."""
+
 def trace_finding_kinds() -> list[TraceFindingKind]:
     """The kinds of findings, in the order of lists."""
 
@@ -1027,10 +1033,11 @@ def replay(
     fit: str,
     seed: int,
     cancel: CancelToken | None,
+    window: tuple[int, int, int] | None = None,
 ) -> tuple[Run, ReplayNotes]:
     """Replay to the end without the GIL: `way` is ``open``, ``closed`` or ``inferred``, `fit`
-    ``refuse``, ``wrap`` or ``scale``. InputError, KeyboardInterrupt, RuntimeError as of
-    `simulate`."""
+    ``refuse``, ``wrap`` or ``scale``; `window` as of `simulate`. InputError,
+    KeyboardInterrupt, RuntimeError as of `simulate`."""
 
 def record(
     job: Job,

@@ -157,13 +157,22 @@ impl ReplaySetup<'_> {
     }
 }
 
-/// Replays a recording: a job for each of its processes.
+/// Replays a recording: a job for each of its processes. Keeps every request and decision of
+/// `window`.
 ///
 /// # Errors
 /// See [`ReplayFailed`].
-pub fn replay(setup: ReplaySetup<'_>, watch: &Watch) -> Result<RunResult, ReplayFailed> {
+pub fn replay(
+    setup: ReplaySetup<'_>,
+    window: Option<Window>,
+    watch: &Watch,
+) -> Result<RunResult, ReplayFailed> {
     let (plan, names) = (setup.plan, setup.names);
-    let measured = setup.engine(watch)?.run(watch)?;
+    let mut engine = setup.engine(watch)?;
+    if let Some(window) = window {
+        engine.keep(window);
+    }
+    let measured = engine.run(watch)?;
     Ok(result_of_replay(measured, plan, names))
 }
 

@@ -208,6 +208,11 @@ fn watched<T: Send>(watch: &Watch, run: impl FnOnce() -> T + Send) -> PyResult<T
     Ok(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
+/// The window from one time to another in ns, with so many requests.
+fn window_of(window: Option<(u64, u64, usize)>) -> Option<Window> {
+    window.map(|(from, until, requests)| Window { from: Nanos(from), until: Nanos(until), requests })
+}
+
 /// A run of a planned job.
 fn run_setup<'a>(
     plan: &'a Plan,
@@ -245,9 +250,7 @@ fn simulate(
         let capacity = disk.model.limits().capacity.to_bytes();
         let plan = plan::plan(&job.file, capacity, seed).map_err(bad_job)?;
         let setup = run_setup(&plan, disk, scheduler, host, seed);
-        let window =
-            window.map(|(from, until, requests)| Window { from: Nanos(from), until: Nanos(until), requests });
-        run_watched(setup, window, &watch).map(|result| Run::new(&result))
+        run_watched(setup, window_of(window), &watch).map(|result| Run::new(&result))
     })
 }
 
@@ -306,6 +309,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<traces::TraceProcess>()?;
     module.add_class::<traces::TraceReading>()?;
     module.add_function(wrap_pyfunction!(traces::trace_formats, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_format_of, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_files, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_finding_kinds, module)?)?;
     module.add_function(wrap_pyfunction!(traces::recording_columns, module)?)?;
     module.add_function(wrap_pyfunction!(traces::read_trace, module)?)?;

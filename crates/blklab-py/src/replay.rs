@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use crate::record::record;
 use crate::run::Run;
 use crate::specs::{Disk, Host, Job, Scheduler};
-use crate::{CancelToken, bad_input, bad_job, failed, run_setup, watched};
+use crate::{CancelToken, bad_input, bad_job, failed, run_setup, watched, window_of};
 
 /// The most I/Os of a recording in memory: some 2 GB.
 const IOS_MAX: usize = 1 << 24;
@@ -157,6 +157,7 @@ fn unknown(option: &str, found: &str, expected: &str) -> PyErr {
 
 /// Replays a recording on a modelled disk, without the GIL.
 #[pyfunction]
+#[pyo3(signature = (recording, disk, scheduler, host, way, fit, seed, cancel, window=None))]
 #[expect(clippy::too_many_arguments, reason = "what a replay is, and how it is followed")]
 pub fn replay(
     py: Python<'_>,
@@ -168,6 +169,7 @@ pub fn replay(
     fit: &str,
     seed: u64,
     cancel: Option<&CancelToken>,
+    window: Option<(u64, u64, usize)>,
 ) -> PyResult<(Run, ReplayNotes)> {
     let way = self::way(way).ok_or_else(|| unknown("way", way, "open, closed, inferred"))?;
     let fit = self::fit(fit).ok_or_else(|| unknown("fit", fit, "refuse, wrap, scale"))?;
@@ -185,10 +187,13 @@ pub fn replay(
             host: host.host,
             memory: &host.of_memory,
         };
-        let result = watched(&watch, || simulation::replay(setup, &watch))?.map_err(|error| match error {
-            ReplayFailed::Refused(error) => bad_input(InputError::new(error.to_string())),
-            ReplayFailed::Run(error) => failed(error),
-        })?;
+        let result =
+            watched(&watch, || simulation::replay(setup, window_of(window), &watch))?.map_err(|error| {
+                match error {
+                    ReplayFailed::Refused(error) => bad_input(InputError::new(error.to_string())),
+                    ReplayFailed::Run(error) => failed(error),
+                }
+            })?;
         let notes = ReplayNotes {
             processes: plan.processes.len(),
             left_out: plan.left_out,

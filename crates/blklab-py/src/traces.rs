@@ -11,7 +11,7 @@ use blklab_trace::doctor::Doctor;
 use blklab_trace::notes::{Kind, Note};
 use blklab_trace::recording::{COLUMNS, Writer};
 use blklab_trace::summary::{Figures, Spread, Summary};
-use blklab_trace::{Records, Trace, Wanted, formats};
+use blklab_trace::{Records, Trace, Wanted, files_of, format_of, formats};
 use pyo3::prelude::*;
 
 use crate::bad_input;
@@ -155,6 +155,18 @@ fn finding(note: Note) -> TraceFinding {
 #[pyfunction]
 pub fn trace_formats() -> Vec<TraceFormat> {
     formats::all().into_iter().map(|format| TraceFormat { name: format.name, about: format.about }).collect()
+}
+
+/// The name of a file's format; None if it is no trace.
+#[pyfunction]
+pub fn trace_format_of(path: PathBuf) -> PyResult<Option<&'static str>> {
+    Ok(format_of(&path).map_err(bad_input)?.map(|format| format.name))
+}
+
+/// The files of a trace: blktrace has one for each CPU.
+#[pyfunction]
+pub fn trace_files(path: PathBuf) -> Vec<PathBuf> {
+    files_of(&path)
 }
 
 /// The kinds of findings.

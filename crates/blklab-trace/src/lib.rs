@@ -18,7 +18,7 @@ mod rows;
 pub mod summary;
 mod text;
 
-pub use open::{Trace, Wanted};
+pub use open::{Trace, Wanted, files_of, format_of};
 
 use blklab_base::input_error::InputError;
 use blklab_base::recorded::{Header, Io, Tables};

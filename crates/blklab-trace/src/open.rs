@@ -34,8 +34,21 @@ pub struct Trace {
     first: Option<Io>,
 }
 
+/// The format of this file; `None` if it is none of the known ones, or empty.
+///
+/// # Errors
+/// It cannot be read.
+pub fn format_of(path: &Path) -> Result<Option<Format>, InputError> {
+    let input =
+        files_of(path).first().map(|file| Input::open(file)).transpose().map_err(|error| InputError {
+            file: Some(path.display().to_string()),
+            ..InputError::new(format!("cannot be read: {error}"))
+        })?;
+    Ok(input.and_then(|input| formats::detect(input.head())))
+}
+
 /// The files of all CPUs beside `NAME.blktrace.0`, or of `NAME` if there is no such file.
-fn files_of(path: &Path) -> Vec<PathBuf> {
+pub fn files_of(path: &Path) -> Vec<PathBuf> {
     let text = path.as_os_str().to_string_lossy();
     let stem = match text.rsplit_once(".blktrace.") {
         Some((stem, number)) if number.parse::<u32>().is_ok() => stem.to_owned(),

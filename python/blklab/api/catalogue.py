@@ -12,10 +12,11 @@ from blklab import _core, programs
 from blklab.base.catalogue import Entry
 from blklab.base.plain import plain
 from blklab.disks import DISKS
-from blklab.domain import core, scheduler, specs
+from blklab.domain import core, recordings, scheduler, specs
 from blklab.domain.core import JobDocument
 from blklab.domain.experiment import Disk, SchedulerSpec
 from blklab.domain.setup import DiskData, Value
+from blklab.errors import InputError
 from blklab.workloads import WORKLOADS, summary
 
 
@@ -251,6 +252,10 @@ def find_workload(name: str | os.PathLike[str] | Entry) -> Workload:
     entry = specs.workload(name)
     if programs.is_program(entry):
         return _program(entry)
+    if recordings.is_recording(entry):
+        raise InputError(
+            f"{entry.name}: is recorded I/O; to see its figures: blklab trace show {entry.place}"
+        )
     return Workload(
         entry,
         "fio",

@@ -11,7 +11,7 @@ from blklab.api.listener import SILENT, Listener
 from blklab.base import limits
 from blklab.base.catalogue import Entry
 from blklab.base.files import check_files, write_together
-from blklab.domain import core, specs, validation
+from blklab.domain import core, recordings, specs, validation
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.report.timeline import page
 from blklab.rigs import check_workload
@@ -56,9 +56,10 @@ def explain(
     wanted_scheduler = specs.scheduler(scheduler)
     check_workload(spec.name, entry)
     asked = window.parse(from_, until)
-    wanted = window.check_processes(
-        processes, core.describe_job(entry, ignore_unsupported), entry.place
-    )
+    is_recording = recordings.is_recording(entry)
+    if not is_recording:
+        jobs = window.processes_of(core.describe_job(entry, ignore_unsupported))
+        window.check_processes(processes, jobs, entry.place)
     files = [Path(file) for file in (page_file, perfetto_file) if file is not None]
     check_files(*files)
     experiment = Experiment(
@@ -69,6 +70,9 @@ def explain(
     place = rigs.rig(spec)
     with listener.run(place):
         result = place.run(experiment)
+    if is_recording:
+        # Its processes are known once it was read.
+        window.check_processes(processes, [job.name for job in result.jobs], entry.place)
     for note in result.notes:
         listener.note(note)
     timeline = build(
@@ -79,7 +83,7 @@ def explain(
         rig=spec.name,
         from_ns=asked.from_ns,
         until_ns=asked.until_ns,
-        wanted=wanted,
+        wanted=processes,
         most=requests or (limits.FILE_REQUESTS if files else limits.TEXT_REQUESTS),
     )
     window.check_found(timeline, result)

@@ -12,13 +12,13 @@ from blklab import fio, programs
 from blklab.api import keeping
 from blklab.api.listener import SILENT, Listener
 from blklab.base.catalogue import Entry
-from blklab.domain import core, specs, validation
+from blklab.domain import core, recordings, specs, validation
 from blklab.domain.comparison import Setup, plan
 from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.errors import BlklabError, InputError
 from blklab.fio.status import report
-from blklab.rigs import find_disk
+from blklab.rigs import check_workload, find_disk
 from blklab.rigs import rig as rig_of
 
 
@@ -116,13 +116,18 @@ def run_job(
             f"{entry.name}: is not a fio job; to run it once: blklab compare --rig live "
             f"--workload {entry.name} --scheduler NAME --repeats 1 --disk DIRECTORY"
         )
+    check_workload(spec.name, entry)
     asked = specs.scheduler(scheduler)
     setup = _setup(entry, model, asked, seed, host, ignore_unsupported)
     [planned] = plan(setup)
     real = place.name == "live"
     for option in core.ignored_options(entry, ignore_unsupported, real=real):
         listener.note(f"ignored: {option}")
-    options = dict(core.describe_job(entry, ignore_unsupported, real=real).defaults)
+    options = (
+        {}
+        if recordings.is_recording(entry)
+        else dict(core.describe_job(entry, ignore_unsupported, real=real).defaults)
+    )
     single = keeping.single(store, setup, place, listener) if keep else None
     with place.prepared([planned.experiment], listener.note), listener.run(place):
         begun_at = datetime.now(UTC)

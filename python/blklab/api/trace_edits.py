@@ -16,10 +16,13 @@ from pathlib import Path
 from blklab import _core
 from blklab._core import TraceReading
 from blklab.api.traces import SECTOR_BYTES, read_trace
-from blklab.api.whatif import Fit, Way, load_recording, replay_trace
+from blklab.api.whatif import Load, recording_entry, replays
 from blklab.base.files import new_file
-from blklab.domain import core, defaults
+from blklab.domain import core, defaults, recordings, specs
+from blklab.domain.recordings import Fit, Way
 from blklab.errors import InputError
+from blklab.rigs import find_disk
+from blklab.rigs.sim import SimRig
 
 STRETCH_MAX = 1_000_000.0
 _MIB_SECTORS = 2048
@@ -248,16 +251,20 @@ def trace_fidelity(
         InputError: a file or a name is wrong, or a trace does not fit the disk.
         RunError: a run cannot go on.
     """
-    one = load_recording(file, trace_format=trace_format, device=device)
-    other = load_recording(changed)
+    rig = SimRig()
+    model = find_disk(rig, disk)
+    entries = (
+        recording_entry(file, fit=fit, trace_format=trace_format, device=device),
+        recording_entry(changed, fit=fit),
+    )
     # Without completions there is nothing to infer from.
-    way: Way = "inferred" if one.completed else "open"
+    completed = rig.recordings.of(recordings.chosen(entries[0])).completed
+    way: Way = "inferred" if completed else "open"
+    schedulers = [specs.scheduler(name) for name in defaults.LINUX]
+    loads = [Load(entry, model, one, way) for one in schedulers for entry in entries]
+    rows = replays(loads, rig, seed=1, host=specs.host(["guest"]))
     found = []
-    for scheduler in defaults.LINUX:
-        before, after = (
-            replay_trace(each, disk=disk, scheduler=scheduler, way=way, fit=fit)
-            for each in (one, other)
-        )
+    for before, after in zip(rows[::2], rows[1::2], strict=True):
         rate = _ratio(after.bytes_per_s, before.bytes_per_s)
         found.append(Fidelity(after.scheduler, rate, _ratio(after.latency_ns, before.latency_ns)))
     return found
@@ -272,11 +279,7 @@ def _read_first(
 ) -> TraceReading:
     """The trace's figures, before it is read again."""
     path = Path(file)
-    if str(path) == "-" or (path.exists() and not path.is_file()):
-        raise InputError(
-            f"{path}: a pipe cannot be read twice; make a recording of it first: "
-            f"blklab trace import {path} --out RECORDING"
-        )
+    recordings.check_again(path)
     return read_trace(path, trace_format=trace_format, device=device)
 
 

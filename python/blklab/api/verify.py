@@ -22,6 +22,7 @@ from blklab.base.signals import Signals
 from blklab.domain import specs
 from blklab.errors import InputError, StoppedError
 from blklab.execute import Local
+from blklab.rigs import check_workload
 from blklab.rigs.kernel import cache
 
 
@@ -203,6 +204,8 @@ def _plan(
 def _entries(jobs: Sequence[str | os.PathLike[str]]) -> list[Entry]:
     found = [specs.workload(job) for job in jobs]
     names = [job.name for job in found]
+    for job in found:
+        check_workload("kernel", job)
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"{name}: two jobs have this name")

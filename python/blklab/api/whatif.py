@@ -8,7 +8,7 @@ disks drawn from the ranges of the model's estimates.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -16,32 +16,24 @@ from typing import Literal
 from blklab import _core
 from blklab.api.listener import SILENT, Listener
 from blklab.api.simulate import job_entry
+from blklab.base import limits
 from blklab.base.catalogue import Entry
 from blklab.base.files import new_file
-from blklab.domain import core, defaults, latencies, specs, validation
+from blklab.base.text import shown
+from blklab.domain import core, defaults, latencies, recordings, specs, validation
 from blklab.domain.comparison import OBJECTIVE_TEXT
-from blklab.domain.experiment import Disk, SchedulerSpec
+from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
+from blklab.domain.recordings import WAYS, Fit, Way
 from blklab.domain.result import DIRECTIONS, Result
+from blklab.domain.task import Task
 from blklab.errors import InputError, RunError, unknown
+from blklab.execute import Ended, Local
 from blklab.rigs import find_disk
 from blklab.rigs import rig as rig_of
+from blklab.rigs.sim import SimRig
 
-Way = Literal["open", "closed", "inferred"]
-Fit = Literal["refuse", "wrap", "scale"]
 Objective = Literal["latency", "throughput"]
 
-WAYS: Mapping[Way, str] = {
-    "open": "each I/O at its recorded time",
-    "closed": "each I/O after the completions, and the pause, that it came after",
-    "inferred": "each process by its times: clock, completions, write-back",
-}
-"""What an I/O waits for in a replay."""
-FITS: Mapping[Fit, str] = {
-    "refuse": "I/O beyond the end of the disk is an error",
-    "wrap": "addresses beyond the end begin again at the start",
-    "scale": "all addresses are scaled to the disk",
-}
-"""What happens to addresses beyond the end of the disk."""
 OBJECTIVES: Mapping[Objective, str] = {
     "latency": OBJECTIVE_TEXT["latency"],
     "throughput": OBJECTIVE_TEXT["throughput"],
@@ -60,11 +52,8 @@ class Replayed:
     """Its label."""
     way: Way
     result: Result
-    """A job for each recorded process. Latencies count from the time at which an I/O was due."""
-    left_out: int
-    """I/Os that are not replayed: no disk model has their operation, or they have no length."""
-    moved: int
-    """I/Os with another address than recorded."""
+    """A job for each recorded process. Latencies count from the time at which an I/O was due. Its
+    notes tell how many I/Os were not replayed, or have another address than recorded."""
 
     @property
     def bytes_per_s(self) -> float:
@@ -136,26 +125,22 @@ def load_recording(
     from_ns: int = 0,
     until_ns: int | None = None,
 ) -> _core.Recording:
-    """A trace, or a part of it, as a load.
+    """A trace, or a part of it, in memory, with its facts.
 
     Raises:
         InputError: it cannot be read, has no I/O, or several devices of which none is chosen.
     """
+    path = Path(trace)
     with core.core_types():
         found = _core.Recording(
-            Path(trace), format=trace_format, device=device, from_ns=from_ns, until_ns=until_ns
+            path, format=trace_format, device=device, from_ns=from_ns, until_ns=until_ns
         )
-    if not found.count:
-        chosen = f" of device '{device}'" if device else ""
-        raise InputError(f"{os.fspath(trace)}: no I/O{chosen} in that part")
-    if len(found.devices) > 1:
-        names = ", ".join(found.devices[:8])
-        raise InputError(f"{os.fspath(trace)}: I/O of several devices; choose one ({names})")
+    recordings.check(found, path, device)
     return found
 
 
 def replay_trace(
-    trace: str | os.PathLike[str] | _core.Recording,
+    trace: str | os.PathLike[str],
     *,
     disk: str | os.PathLike[str] | Disk,
     scheduler: str | SchedulerSpec = "none",
@@ -167,7 +152,7 @@ def replay_trace(
     """Replay a trace on a modelled disk.
 
     Args:
-        trace: a file as of `read_trace`, or a `load_recording`.
+        trace: a file as of `read_trace`.
         disk: as of `simulate`.
         scheduler: as of `simulate`.
         way: what an I/O waits for; a key of `WAYS`.
@@ -180,17 +165,13 @@ def replay_trace(
         InputError: the trace, a name or a value is wrong, or the trace does not fit the disk.
         RunError: the run cannot go on.
     """
-    place = rig_of("sim")
-    recording = trace if isinstance(trace, _core.Recording) else load_recording(trace)
-    return _replayed(
-        recording,
-        find_disk(place, disk),
-        specs.scheduler(scheduler),
-        way,
-        fit,
-        seed,
-        specs.host(["guest"]) if host is None else host,
+    place = SimRig()
+    there = specs.host(["guest"]) if host is None else host
+    load = Load(
+        recording_entry(trace, fit=fit), find_disk(place, disk), specs.scheduler(scheduler), way
     )
+    [row] = replays([load], place, seed=seed, host=there)
+    return row
 
 
 def whatif(
@@ -229,13 +210,20 @@ def whatif(
         RunError: a run cannot go on.
     """
     ranked_by = _objective(objective)
-    found = find_disk(rig_of("sim"), disk)
+    place = SimRig()
+    found = find_disk(place, disk)
     chosen = [specs.scheduler(one) for one in schedulers or defaults.LINUX]
     for one in chosen:
         _simulated(one)
-    recording = load_recording(
-        trace, trace_format=trace_format, device=device, from_ns=from_ns, until_ns=until_ns
+    entry = recording_entry(
+        trace,
+        fit=fit,
+        trace_format=trace_format,
+        device=device,
+        from_ns=from_ns,
+        until_ns=until_ns,
     )
+    recording = place.recordings.of(recordings.chosen(entry))
     notes = [note for note in (validation.note(found),) if note]
     ways: tuple[Way, ...] = tuple(WAYS)
     if not recording.completed:
@@ -246,27 +234,19 @@ def whatif(
         )
     if recording.level == "file":
         notes.append("the trace is of calls above the page cache; it is replayed as direct I/O")
-    host = specs.host(["guest"])
-    total = len(chosen) * (len(ways) + draws)
-    with listener.runs(total, f"{recording.count} I/Os") as ended:
-
-        def run(on: Disk, scheduler: SchedulerSpec, way: Way) -> Replayed:
-            row = _replayed(recording, on, scheduler, way, fit, seed, host)
-            ended(row)
-            return row
-
-        rows = [run(found, one, way) for one in chosen for way in ways]
-        best = {way: _best([row for row in rows if row.way == way], ranked_by) for way in ways}
-        drawn = []
-        for draw in range(draws):
-            other = core.drawn_disk(found, seed + draw)
-            drawn.append(_best([run(other, one, ways[-1]) for one in chosen], ranked_by))
+    others = [core.drawn_disk(found, seed + draw) for draw in range(draws)]
+    loads = [Load(entry, found, one, way) for one in chosen for way in ways]
+    on_drawn = [Load(entry, other, one, ways[-1]) for other in others for one in chosen]
+    with listener.runs(len(loads) + len(on_drawn), f"{recording.count} I/Os") as ended:
+        every = replays(
+            [*loads, *on_drawn], place, seed=seed, host=specs.host(["guest"]), ended=ended
+        )
+    rows, of_drawn = every[: len(loads)], every[len(loads) :]
+    best = {way: _best([row for row in rows if row.way == way], ranked_by) for way in ways}
+    each = len(chosen)
+    drawn = [_best(of_drawn[n * each : (n + 1) * each], ranked_by) for n in range(draws)]
     agreed = [name for name in best[ways[-1]] if all(name in one for one in best.values())]
-    first = rows[0]
-    if first.left_out:
-        notes.append(f"{first.left_out} I/Os are not replayed: no model has them")
-    if first.moved:
-        notes.append(f"{first.moved} I/Os have another address than recorded ({fit})")
+    notes.extend(rows[0].result.notes)
     return WhatIf(
         found.label,
         ranked_by,
@@ -320,30 +300,68 @@ def record_run(
     return Result.from_run(run)
 
 
-def _replayed(
-    recording: _core.Recording,
-    disk: Disk,
-    scheduler: SchedulerSpec,
-    way: Way,
-    fit: Fit,
+@dataclass(frozen=True)
+class Load:
+    """A replay to be done."""
+
+    entry: Entry
+    """A `recording_entry`."""
+    disk: Disk
+    scheduler: SchedulerSpec
+    way: Way
+
+
+def recording_entry(
+    trace: str | os.PathLike[str],
+    *,
+    fit: Fit = "refuse",
+    trace_format: str | None = None,
+    device: str | None = None,
+    from_ns: int = 0,
+    until_ns: int | None = None,
+) -> Entry:
+    """A trace as a workload. InputError if it cannot be read."""
+    changes = {"fit": fit, "from": f"{from_ns}ns"}
+    if until_ns is not None:
+        changes["until"] = f"{until_ns}ns"
+    if trace_format is not None:
+        changes["format"] = trace_format
+    if device is not None:
+        changes["device"] = device
+    path = Path(trace)
+    return recordings.entry(path, changes, shown(path.name))
+
+
+def replays(
+    loads: Sequence[Load],
+    rig: SimRig,
+    *,
     seed: int,
     host: Mapping[str, int],
-) -> Replayed:
-    try:
-        with core.core_types():
-            run, notes = _core.replay(
-                recording,
-                core.disk_model(disk),
-                _simulated(scheduler),
-                core.host(dict(host)),
-                way,
-                fit,
-                seed,
-                None,
-            )
-    except RuntimeError as error:
-        raise RunError(str(error)) from error
-    return Replayed(scheduler.label, way, Result.from_run(run), notes.left_out, notes.moved)
+    ended: Callable[[object], None] = lambda _: None,
+) -> list[Replayed]:
+    """Replay all, several at a time, in the order of `loads`; `ended` is called after each.
+    InputError, RunError."""
+    tasks = [
+        Task(
+            rig.spec,
+            Experiment(
+                recordings.in_way(load.entry, load.way), load.disk, load.scheduler, seed, host
+            ),
+            "result",
+        )
+        for load in loads
+    ]
+    found: dict[int, Replayed] = {}
+
+    def done(event: Ended) -> None:
+        load, result = loads[event.number], event.found
+        assert isinstance(result, Result), "whole results were asked for"
+        found[event.number] = Replayed(load.scheduler.label, load.way, result)
+        ended(found[event.number])
+
+    Local(limits.JOBS_DEFAULT, rig).run(tasks, done)
+    return [found[number] for number in range(len(loads))]
 
 
 def _simulated(spec: SchedulerSpec) -> _core.Scheduler:

@@ -28,8 +28,9 @@ class Entry:
     text: str
     in_core: bool = False
     """It ships inside the core: there is no file at `path`."""
-    kind: Literal["file", "program"] = "file"
-    """A workload can be a real program: then `text` holds its name and parameters."""
+    kind: Literal["file", "program", "recording"] = "file"
+    """A workload can be a real program, or recorded I/O: then `text` holds what it is and its
+    parameters."""
 
     @property
     def place(self) -> str:

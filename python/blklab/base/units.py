@@ -1,11 +1,21 @@
-"""Figures in readable form. For printing only, never converted back."""
+"""Figures in readable form, for printing only; times that users write."""
 
 from __future__ import annotations
 
 import math
+import re
 
 _STEP = 1000.0
 _SIZE_STEP = 1024.0
+_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+_LAST_NS = 2**63 - 1
+
+
+def span_ns(text: str) -> int | None:
+    """``4s``, ``250ms``, ``80us`` or ``5ns`` in ns; None for another text, or beyond 292 years."""
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(ns|us|ms|s)\s*", text)
+    span = float(found[1]) * _UNITS_NS[found[2]] if found else math.nan
+    return round(span) if span < _LAST_NS else None
 
 
 def duration_text(span_ns: float) -> str:

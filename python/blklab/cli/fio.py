@@ -35,7 +35,8 @@ def fio(
     job: Annotated[
         str,
         typer.Argument(
-            help="A fio job file, or the name of a workload.", autocompletion=complete.workload
+            help="A fio job file, a recording, or a workload's name.",
+            autocompletion=complete.workload,
         ),
     ],
     disk: TargetName,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import blklab
-from blklab.api import whatif as api
 from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text, size_text
 from blklab.cli import complete, console
 from blklab.cli.options import DISK_HELP, DeviceName, FormatName, bytes_of
 from blklab.cli.whatif import fit_of
+from blklab.domain import recordings
 from blklab.errors import InputError
 from blklab.timelines import window
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SECTOR_BYTES = 512
 _LAST_BYTE = 2**63 - 1
-_FITS = "; ".join(f"{name}: {what}" for name, what in api.FITS.items())
+_FITS = "; ".join(f"{name}: {what}" for name, what in recordings.FITS.items())
 
 TraceFile = Annotated[
     Path,

@@ -13,12 +13,13 @@ from blklab.base.units import duration_text, rate_text
 from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
 from blklab.cli.options import DeviceName, DiskName, FormatName, TraceFile
+from blklab.domain import recordings
 from blklab.timelines import window
 
 if TYPE_CHECKING:
     from blklab import WhatIf
 
-_FITS = "; ".join(f"{name}: {what}" for name, what in api.FITS.items())
+_FITS = "; ".join(f"{name}: {what}" for name, what in recordings.FITS.items())
 _OBJECTIVES = "; ".join(f"{name}: {what}" for name, what in api.OBJECTIVES.items())
 
 
@@ -75,11 +76,11 @@ def whatif(
         _print(file, found)
 
 
-def fit_of(name: str) -> api.Fit:
+def fit_of(name: str) -> recordings.Fit:
     """What happens to addresses beyond the end of the disk, by its name."""
-    if name not in api.FITS:
-        raise blklab.InputError(f"--fit: no '{name}'; there is: {', '.join(api.FITS)}")
-    return cast("api.Fit", name)
+    if name not in recordings.FITS:
+        raise blklab.InputError(f"--fit: no '{name}'; there is: {', '.join(recordings.FITS)}")
+    return cast("recordings.Fit", name)
 
 
 def _print(file: Path, found: WhatIf) -> None:
@@ -105,7 +106,7 @@ def _print(file: Path, found: WhatIf) -> None:
     out.print(table)
     out.print(Text(f"{found.objective}: {api.OBJECTIVES[found.objective]}", style="dim"))
     for way in ways:
-        out.print(Text(f"{way}: {api.WAYS[way]}", style="dim"))
+        out.print(Text(f"{way}: {recordings.WAYS[way]}", style="dim"))
     if found.drawn:
         wins = {name: sum(name in best for best in found.drawn) for name in names}
         told = ", ".join(f"{name} {count}" for name, count in wins.items() if count)

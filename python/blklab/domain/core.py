@@ -146,8 +146,10 @@ def job(
 
 
 def ignored_options(entry: Entry, ignore_unsupported: bool, *, real: bool = False) -> list[str]:
-    """A line for each option of a job file that is left out; see `describe_job`. InputError if the
-    file is wrong."""
+    """A line for each option of a job file that is left out; see `describe_job`. Other workloads
+    have none. InputError if the file is wrong."""
+    if entry.kind != "file":
+        return []
     return [
         f"{option.path}:{option.line}: {option.name}={option.value}: {option.why}"
         for option in describe_job(entry, ignore_unsupported, real=real).ignored

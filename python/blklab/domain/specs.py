@@ -11,7 +11,7 @@ from blklab.base.catalogue import Entry
 from blklab.base.files import text_content
 from blklab.base.text import shown, utf8
 from blklab.disks import DISKS
-from blklab.domain import core, job_changes, sweep
+from blklab.domain import core, job_changes, recordings, sweep
 from blklab.domain.experiment import Disk, SchedulerSpec
 from blklab.domain.scheduler import split
 from blklab.errors import InputError, unknown
@@ -134,13 +134,13 @@ def settings(changes: Iterable[str]) -> dict[str, str]:
 
 
 def workload(spec: str | os.PathLike[str] | Entry) -> Entry:
-    """A workload's name or a job file's path, either with fio's ``:option=value,...`` behind it, or
-    ``program:parameter=value,...``. InputError."""
+    """A workload's name or a job file's path, either with fio's ``:option=value,...`` behind it,
+    ``program:parameter=value,...``, or a recording with ``:parameter=value,...``. InputError."""
     if isinstance(spec, Entry):
         return spec
     text = os.fspath(spec)
     if _is_file(text):
-        return WORKLOADS.read(Path(text))
+        return _of_file(Path(text), {}, text)
     paths = WORKLOADS.paths()
     if text not in paths:
         name, colon, _ = text.partition(":")
@@ -148,6 +148,9 @@ def workload(spec: str | os.PathLike[str] | Entry) -> Entry:
             raise InputError(f"{text}: means several workloads; only blklab compare accepts them")
         if name in programs.NAMES:
             return programs.entry(text)
+        if _is_file(name) and recordings.is_trace(Path(name)):
+            changed = text.removeprefix(f"{name}:")
+            return _of_file(Path(name), _pairs(name, changed), f"{Path(name).name}:{changed}")
         what, changed = sweep.taken_apart(text)
         if changed and (what in paths or _is_path(what)):
             return job_changes.changed(WORKLOADS.find(what), changed)
@@ -156,6 +159,26 @@ def workload(spec: str | os.PathLike[str] | Entry) -> Entry:
         if not _is_path(text):
             raise unknown(f"no workload '{text}'", name, [*paths, *programs.NAMES])
     return WORKLOADS.find(text)
+
+
+def _of_file(path: Path, changes: Mapping[str, str], name: str) -> Entry:
+    """A recording, or a job file without changes."""
+    is_recording = "format" in changes or recordings.is_trace(path)
+    if not is_recording:
+        return WORKLOADS.read(path)
+    return recordings.entry(path, changes, name if changes else shown(path.name))
+
+
+def _pairs(what: str, text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in text.split(","):
+        name, equals, value = (part.strip() for part in pair.partition("="))
+        if not (name and equals and value):
+            raise InputError(f"{what}: expected name=value behind ':', found '{shown(pair)}'")
+        if name in found:
+            raise InputError(f"{what}: '{shown(name)}' is given twice", option=name)
+        found[name] = shown(value)
+    return found
 
 
 def workloads(specs: Iterable[str | os.PathLike[str] | Entry]) -> tuple[Entry, ...]:

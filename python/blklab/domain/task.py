@@ -24,7 +24,7 @@ import msgspec
 from blklab import programs
 from blklab.base import plain
 from blklab.base.catalogue import Entry
-from blklab.domain import core
+from blklab.domain import core, recordings
 from blklab.domain.experiment import Experiment, RigSpec
 from blklab.errors import InputError
 
@@ -79,21 +79,23 @@ class Task:
 
 
 def said(job: Entry) -> str:
-    """A hash of a job file's contents, with its variables and includes expanded; for a program, of
-    its parameters. InputError if it is wrong."""
-    found: Mapping[str, object] = (
-        dict(programs.chosen(job).values)
-        if programs.is_program(job)
+    """A hash of a job file's contents, with its variables and includes expanded; for a program or a
+    recording, of its parameters. InputError if it is wrong."""
+    found: Mapping[str, object]
+    if programs.is_program(job):
+        found = dict(programs.chosen(job).values)
+    elif recordings.is_recording(job):
+        found = recordings.document(job)
+    else:
         # A refused job is never stored.
-        else core.job_document(core.describe_job(job, ignore_unsupported=True))
-    )
+        found = core.job_document(core.describe_job(job, ignore_unsupported=True))
     return sha256(plain.encode(_without_paths(found))).hexdigest()
 
 
 def _outside(job: Entry) -> str:
     """The hash of a job file that may refer to anything outside its text; else empty."""
     is_open = "${" in job.text or "include" in job.text
-    return said(job) if is_open and not programs.is_program(job) else ""
+    return said(job) if is_open and job.kind == "file" else ""
 
 
 def _document(task: Task) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 
-from blklab import _core, programs
+from blklab import _core
 from blklab.domain import core
 from blklab.domain.comparison import Setup
 from blklab.domain.scheduler import Scheduler
@@ -49,9 +49,9 @@ def describe(setup: Setup, place: Rig) -> SetupData:
                 "name": job.name,
                 "summary": first_line(job.text),
                 "text": job.text,
-                "ignored": []
-                if programs.is_program(job)
-                else core.ignored_options(job, setup.ignore_unsupported, real=place.name == "live"),
+                "ignored": core.ignored_options(
+                    job, setup.ignore_unsupported, real=place.name == "live"
+                ),
             }
             for job in setup.workloads
         ],

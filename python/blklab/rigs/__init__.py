@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from blklab import programs
 from blklab.base.catalogue import Entry
+from blklab.domain import recordings
 from blklab.domain.conditions import RigData
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.scheduler import Scheduler
@@ -89,10 +90,12 @@ class Known:
     """Options of the commands, and with underscores keyword arguments of the class."""
     programs: bool = False
     """Whether it also runs programs other than fio."""
+    recordings: bool = False
+    """Whether it also replays recorded I/O."""
 
 
 RIGS = {
-    "sim": Known("the simulator", "blklab.rigs.sim:SimRig"),
+    "sim": Known("the simulator", "blklab.rigs.sim:SimRig", recordings=True),
     "kernel": Known(
         "Linux itself",
         "blklab.rigs.kernel.rig:KernelRig",
@@ -118,7 +121,13 @@ def check_workload(name: str, workload: Entry) -> None:
     if programs.is_program(workload) and not RIGS[name].programs:
         able = " or ".join(f"--rig {other}" for other, known in RIGS.items() if known.programs)
         raise InputError(
-            f"{workload.name}: is a real program; --rig {name} runs only fio jobs, programs "
+            f"{workload.name}: is a real program; --rig {name} does not run programs, they "
+            f"need {able}"
+        )
+    if recordings.is_recording(workload) and not RIGS[name].recordings:
+        able = " or ".join(f"--rig {other}" for other, known in RIGS.items() if known.recordings)
+        raise InputError(
+            f"{workload.name}: is recorded I/O; --rig {name} does not replay recordings, they "
             f"need {able}"
         )
 

@@ -5,10 +5,12 @@ All use of the compiled core goes through here.
 
 from __future__ import annotations
 
+import dataclasses
+import threading
 from collections.abc import Mapping
 
 from blklab import _core
-from blklab.domain import core, scheduler
+from blklab.domain import core, recordings, scheduler
 from blklab.domain.conditions import RigData
 from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
@@ -26,6 +28,7 @@ class SimRig(ModelledDisks):
 
     def __init__(self) -> None:
         self._cancel = _core.CancelToken()
+        self.recordings = LoadedRecordings()
 
     def describe(self) -> RigData:
         """See :class:`blklab.rigs.Rig`."""
@@ -42,9 +45,10 @@ class SimRig(ModelledDisks):
     def run(self, experiment: Experiment) -> Result:
         """Simulate without the GIL; see :class:`blklab.rigs.Rig`."""
         check_workload(self.name, experiment.job)
-        window = experiment.window
         try:
             with core.core_types():
+                if recordings.is_recording(experiment.job):
+                    return self._replay(experiment)
                 host = core.host(experiment.host)
                 run = _core.simulate(
                     core.job(experiment.job, host, experiment.ignore_unsupported),
@@ -53,15 +57,31 @@ class SimRig(ModelledDisks):
                     host,
                     experiment.seed,
                     self._cancel,
-                    None if window is None else (window.from_ns, window.until_ns, window.requests),
+                    _window(experiment),
                 )
         except RuntimeError as error:
             raise RunError(str(error)) from error
         except _core.PanicException as error:
             raise RunError(
-                f"an error in blklab, please report it with the job file: {error}"
+                f"an error in blklab, please report it with the workload: {error}"
             ) from error
         return Result.from_run(run)
+
+    def _replay(self, experiment: Experiment) -> Result:
+        """A job of the result is a recorded process."""
+        replay = recordings.chosen(experiment.job)
+        run, told = _core.replay(
+            self.recordings.of(replay),
+            core.disk_model(experiment.disk),
+            _core.Scheduler(_without_kernel(experiment.scheduler)),
+            core.host(experiment.host),
+            replay.way,
+            replay.fit,
+            experiment.seed,
+            self._cancel,
+            _window(experiment),
+        )
+        return dataclasses.replace(Result.from_run(run), notes=recordings.notes(told, replay.fit))
 
     def position(self) -> tuple[float, float | None]:
         """See :class:`blklab.rigs.Rig`."""
@@ -71,6 +91,28 @@ class SimRig(ModelledDisks):
     def cancel(self) -> None:
         """See :class:`blklab.rigs.Rig`."""
         self._cancel.cancel()
+
+
+class LoadedRecordings:
+    """The recordings of a rig, each read once for all of its runs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loaded: dict[recordings.Replay, _core.Recording] = {}
+
+    def of(self, replay: recordings.Replay) -> _core.Recording:
+        """InputError as of `recordings.load`."""
+        # What is read does not depend on how it is replayed.
+        key = dataclasses.replace(replay, way="open", fit="refuse")
+        with self._lock:
+            if key not in self._loaded:
+                self._loaded[key] = recordings.load(key)
+            return self._loaded[key]
+
+
+def _window(experiment: Experiment) -> tuple[int, int, int] | None:
+    window = experiment.window
+    return None if window is None else (window.from_ns, window.until_ns, window.requests)
 
 
 def _without_kernel(spec: SchedulerSpec) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from blklab import _core
+from blklab.base.units import span_ns
 from blklab.domain.experiment import Window
 from blklab.domain.result import Result
 from blklab.errors import InputError, nearest
@@ -15,7 +14,6 @@ from blklab.timelines.timeline import KERNEL, Timeline, names
 
 KEPT = 100_000
 """The number of requests of all processes that a run records; the shown ones are selected later."""
-_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _LAST_NS = 2**63 - 1
 
 
@@ -31,22 +29,24 @@ def parse(from_: str, until: str | None) -> Window:
 
 
 def _time(option: str, text: str) -> int:
-    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(ns|us|ms|s)\s*", text)
-    span_ns = float(found[1]) * _UNITS_NS[found[2]] if found else math.nan
-    if not span_ns < _LAST_NS:
+    found = span_ns(text)
+    if found is None:
         raise InputError(f"{option}: expected a time such as 4s, 250ms or 80us, found '{text}'")
-    return round(span_ns)
+    return found
 
 
-def check_processes(wanted: Sequence[str], job: _core.Job, path: str) -> Collection[str]:
-    """`wanted`, if the job file `job`, as described by the simulator, has each process.
-    InputError."""
-    jobs = [section.name for section in job.jobs for _ in range(section.clones)]
+def processes_of(job: _core.Job) -> list[str]:
+    """The job of each process of a job file, as described by the simulator."""
+    return [section.name for section in job.jobs for _ in range(section.clones)]
+
+
+def check_processes(wanted: Sequence[str], jobs: Sequence[str], path: str) -> None:
+    """InputError if the workload at `path`, which has these jobs, has no process of a wanted
+    name."""
     known = {*jobs, *names(jobs), KERNEL}
     for name in wanted:
         if name not in known:
             raise InputError(f"--process: {path} has no process '{name}'{nearest(name, known)}")
-    return wanted
 
 
 def check_found(timeline: Timeline, result: Result) -> None:

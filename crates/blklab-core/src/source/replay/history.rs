@@ -18,7 +18,7 @@ pub struct History {
 }
 
 impl History {
-    /// Of these I/Os, in order of their times, of so many processes.
+    /// The history of these I/Os, which are in order of their times, of so many processes.
     pub fn new(kept: &[Candidate], processes: usize) -> History {
         let mut completions = vec![Vec::new(); processes];
         for one in kept.iter().filter(|one| one.replay.counted) {

@@ -1,0 +1,225 @@
+"""Recorded I/O as a workload: ``FILE``, or ``FILE:way=closed,fit=scale,...``.
+
+An experiment holds a text with the replay's parameters and the hash of the file, so that it is
+stored, shown, compared and resumed as a job file is. The file itself is read where the run happens;
+one that has changed meanwhile is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, cast
+
+from blklab import _core
+from blklab.base.catalogue import Entry
+from blklab.base.files import why
+from blklab.base.text import shown
+from blklab.base.units import span_ns
+from blklab.errors import InputError, nearest
+
+Way = Literal["open", "closed", "inferred"]
+Fit = Literal["refuse", "wrap", "scale"]
+
+WAYS: Mapping[Way, str] = {
+    "open": "each I/O at its recorded time",
+    "closed": "each I/O after the completions, and the pause, that it came after",
+    "inferred": "each process by its times: clock, completions, write-back",
+}
+"""What an I/O waits for in a replay."""
+FITS: Mapping[Fit, str] = {
+    "refuse": "it is an error",
+    "wrap": "addresses begin again at the start",
+    "scale": "all addresses are scaled to the disk",
+}
+"""What happens to I/O beyond the end of the disk."""
+PARAMETERS: Mapping[str, str] = {
+    "way": "what an I/O waits for: open, closed or inferred (the default)",
+    "fit": "I/O beyond the end of the disk: refuse (the default), wrap or scale",
+    "from": "start of the replayed part, such as 4s or 250ms",
+    "until": "its end",
+    "device": "the device, of a trace that has several",
+    "format": "the trace's format; detected by default",
+}
+"""Behind the file's name, ``:name=value,...``."""
+
+_HEAD = "recording="
+_HASHED_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Replay:
+    """How a recording is replayed."""
+
+    file: Path
+    sha256: str
+    """Of the file, in hexadecimal."""
+    way: Way = "inferred"
+    fit: Fit = "refuse"
+    from_ns: int = 0
+    until_ns: int | None = None
+    """The replayed part; None is the end."""
+    device: str | None = None
+    trace_format: str | None = None
+
+
+def is_recording(workload: Entry) -> bool:
+    """Whether it is recorded I/O, not a fio job file or a program."""
+    return workload.kind == "recording"
+
+
+def check_again(path: Path) -> None:
+    """InputError if the file cannot be read more than once."""
+    if str(path) == "-" or (path.exists() and not path.is_file()):
+        raise InputError(
+            f"{path}: a pipe cannot be read twice; make a recording of it first: "
+            f"blklab trace import {path} --out RECORDING"
+        )
+
+
+def is_trace(path: Path) -> bool:
+    """Whether the file is a trace of a known format, and no job file, which begins with a section.
+
+    InputError if it cannot be read.
+    """
+    if path.suffix == ".fio":
+        return False
+    return _core.trace_format_of(path) is not None
+
+
+def entry(path: Path, changes: Mapping[str, str], name: str) -> Entry:
+    """The file at `path` as a workload called `name`. InputError if a parameter is wrong or the
+    file cannot be read."""
+    _parameters(name, changes)
+    check_again(path)
+    lines = ["# Recorded I/O", f"{_HEAD}{shown(path.name)}", f"sha256={_hash(path)}"]
+    lines += [f"{key}={value}" for key, value in changes.items()]
+    return Entry(name, path, "\n".join(lines) + "\n", kind="recording")
+
+
+def in_way(workload: Entry, way: Way) -> Entry:
+    """An `entry` of which the way is not chosen yet, replayed in that way."""
+    return replace(workload, text=f"{workload.text}way={way}\n")
+
+
+def chosen(workload: Entry) -> Replay:
+    """The replay of an `entry`. InputError if a parameter no longer exists."""
+    values = _values(workload)
+    sha256 = values.pop("sha256", "")
+    way, fit, from_ns, until_ns = _parameters(workload.name, values)
+    return Replay(
+        workload.path,
+        sha256,
+        way,
+        fit,
+        from_ns,
+        until_ns,
+        values.get("device"),
+        values.get("format"),
+    )
+
+
+def document(workload: Entry) -> dict[str, object]:
+    """What the replay depends on: its parameters and the file's hash, without its path."""
+    return dict(_values(workload))
+
+
+def load(replay: Replay) -> _core.Recording:
+    """The replayed part, in memory. InputError if the file has changed since it was chosen, or has
+    nothing to replay there."""
+    if replay.sha256 and _hash(replay.file) != replay.sha256:
+        raise InputError(f"{replay.file}: has changed since the comparison began")
+    found = _core.Recording(
+        replay.file,
+        format=replay.trace_format,
+        device=replay.device,
+        from_ns=replay.from_ns,
+        until_ns=replay.until_ns,
+    )
+    check(found, replay.file, replay.device)
+    return found
+
+
+def check(recording: _core.Recording, file: Path, device: str | None) -> None:
+    """InputError if there is nothing to replay, or I/O of several devices."""
+    if not recording.count:
+        of_device = f" of device '{device}'" if device else ""
+        raise InputError(f"{file}: no I/O{of_device} in that part")
+    if len(recording.devices) > 1:
+        names = ", ".join(recording.devices[:8])
+        raise InputError(f"{file}: I/O of several devices; choose one ({names})")
+
+
+def notes(told: _core.ReplayNotes, fit: Fit) -> tuple[str, ...]:
+    """A line for each way in which the replay is not what was recorded."""
+    lines = []
+    if told.left_out:
+        lines.append(f"{told.left_out} I/Os are not replayed: no model has them")
+    if told.moved:
+        lines.append(f"{told.moved} I/Os have another address than recorded ({fit})")
+    if told.joined:
+        lines.append(f"{told.joined} I/Os are of processes that share one: there are too many")
+    return tuple(lines)
+
+
+def _values(workload: Entry) -> dict[str, str]:
+    lines = [line for line in workload.text.splitlines() if line and not line.startswith("#")]
+    return dict(line.split("=", 1) for line in lines if not line.startswith(_HEAD))
+
+
+def _parameters(name: str, given: Mapping[str, str]) -> tuple[Way, Fit, int, int | None]:
+    for key in given:
+        if key not in PARAMETERS:
+            expected = ", ".join(PARAMETERS)
+            raise InputError(
+                f"{name}: a recording has no parameter '{shown(key)}'{nearest(key, PARAMETERS)}",
+                option=key,
+                expected=expected,
+            )
+    way = _one_of(name, "way", given.get("way", "inferred"), list(WAYS))
+    fit = _one_of(name, "fit", given.get("fit", "refuse"), list(FITS))
+    from_ns = _time(name, "from", given.get("from")) or 0
+    until_ns = _time(name, "until", given.get("until"))
+    if until_ns is not None and until_ns <= from_ns:
+        raise InputError(f"{name}: until={given['until']} is not after from", option="until")
+    return cast(Way, way), cast(Fit, fit), from_ns, until_ns
+
+
+def _one_of(name: str, key: str, value: str, known: list[str]) -> str:
+    if value not in known:
+        expected = ", ".join(known)
+        raise InputError(
+            f"{name}: {key}: expected {expected}, found '{shown(value)}'",
+            option=key,
+            found=value,
+            expected=expected,
+        )
+    return value
+
+
+def _time(name: str, key: str, value: str | None) -> int | None:
+    if value is None:
+        return None
+    found = span_ns(value)
+    if found is None:
+        raise InputError(
+            f"{name}: {key}: expected a time such as 4s or 250ms, found '{shown(value)}'",
+            option=key,
+            found=value,
+        )
+    return found
+
+
+def _hash(path: Path) -> str:
+    """Of all its files: blktrace has one for each CPU."""
+    found = hashlib.sha256()
+    for one in _core.trace_files(path):
+        try:
+            with one.open("rb") as file:
+                while piece := file.read(_HASHED_BYTES):
+                    found.update(piece)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{one}: cannot be read: {why(error)}") from error
+    return found.hexdigest()
