@@ -332,7 +332,7 @@ def test_a_program_is_refused_where_none_can_run(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert "is not a fio job; to run it once: blklab compare --rig live" in done.stderr
-    with pytest.raises(InputError, match="--rig kernel runs only fio jobs"):
+    with pytest.raises(InputError, match="--rig kernel does not run programs"):
         rigs.check_workload("kernel", specs.workload("sqlite"))
 
 
