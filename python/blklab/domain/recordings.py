@@ -55,7 +55,7 @@ class Replay:
 
     file: Path
     sha256: str
-    """Of the file, in hexadecimal."""
+    """The hash of the file, in hexadecimal."""
     way: Way = "inferred"
     fit: Fit = "refuse"
     from_ns: int = 0
@@ -213,7 +213,7 @@ def _time(name: str, key: str, value: str | None) -> int | None:
 
 
 def _hash(path: Path) -> str:
-    """Of all its files: blktrace has one for each CPU."""
+    """The hash of all its files: blktrace has one for each CPU."""
     found = hashlib.sha256()
     for one in _core.trace_files(path):
         try:

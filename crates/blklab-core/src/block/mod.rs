@@ -40,7 +40,7 @@ mod tags;
 #[cfg(test)]
 mod tests;
 
-use blklab_base::recorded::{Flags, Io};
+use blklab_base::recorded::Flags;
 
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::Host;
@@ -524,35 +524,6 @@ impl Block {
                 self.worker_due = Nanos::NEVER;
             }
         }
-    }
-
-    #[cold]
-    fn record_completed(&mut self, now: Nanos, id: RequestId) {
-        let Some(recording) = &mut self.recording else { return };
-        let request = &self.requests[id];
-        if request.op == Op::Flush {
-            for &owner in &self.flushes.running {
-                recording.completed(owner, request, now);
-            }
-            return;
-        }
-        recording.completed(request.owner, request, now);
-        let mut node = request.rest.head;
-        while node != BioChain::END {
-            let BioNode { owner, next } = self.bios[node as usize];
-            recording.completed(owner, request, now);
-            node = next;
-        }
-    }
-
-    /// Records all bios from now on.
-    pub fn record(&mut self) {
-        self.recording = Some(Box::default());
-    }
-
-    /// The recorded bios.
-    pub fn recorded(&mut self) -> Vec<Io> {
-        self.recording.take().map_or_else(Vec::new, |recording| recording.finish())
     }
 
     /// A run of the hardware queue after a completion may dispatch a request.

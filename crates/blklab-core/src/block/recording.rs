@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use blklab_base::recorded::{Flags, Io, Op as RecordedOp};
 
-use crate::request::{Bio, IoPrio, Op, PrioClass, ProcessId, Request};
+use super::{BioChain, BioNode, Block};
+use crate::request::{Bio, IoPrio, Op, PrioClass, ProcessId, Request, RequestId};
 use crate::units::Nanos;
 
 /// All bios of a run, in order of arrival.
@@ -81,5 +82,36 @@ impl Recording {
     /// All bios.
     pub fn finish(self) -> Vec<Io> {
         self.ios
+    }
+}
+
+impl Block {
+    #[cold]
+    pub(super) fn record_completed(&mut self, now: Nanos, id: RequestId) {
+        let Some(recording) = &mut self.recording else { return };
+        let request = &self.requests[id];
+        if request.op == Op::Flush {
+            for &owner in &self.flushes.running {
+                recording.completed(owner, request, now);
+            }
+            return;
+        }
+        recording.completed(request.owner, request, now);
+        let mut node = request.rest.head;
+        while node != BioChain::END {
+            let BioNode { owner, next } = self.bios[node as usize];
+            recording.completed(owner, request, now);
+            node = next;
+        }
+    }
+
+    /// Records all bios from now on.
+    pub fn record(&mut self) {
+        self.recording = Some(Box::default());
+    }
+
+    /// The recorded bios.
+    pub fn recorded(&mut self) -> Vec<Io> {
+        self.recording.take().map_or_else(Vec::new, |recording| recording.finish())
     }
 }
