@@ -6,6 +6,7 @@ use std::hint::black_box;
 use blklab_core::pagecache::{
     Advice, BackingConfig, BackingId, Dirtier, FileId, MemoryConfig, PageCache, ReadAhead, Step, SyncStep,
 };
+use blklab_core::ticks::Ticks;
 use blklab_core::units::{Bytes, Nanos};
 use divan::Bencher;
 
@@ -21,7 +22,7 @@ fn main() {
 }
 
 fn config() -> MemoryConfig {
-    MemoryConfig::new(&MemoryConfig::settings())
+    MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4)
 }
 
 /// A fully cached file: dirty, and then written back if `clean`.

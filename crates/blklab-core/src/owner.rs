@@ -1,7 +1,27 @@
-//! Actors and I/Os to notify, packed in 64 bits.
+//! Actors, and the owners of I/Os: what is to be notified, packed in 64 bits.
 
 use crate::pagecache::BackingId;
-use crate::request::{Actor, ProcessId};
+use crate::request::ProcessId;
+
+/// An activity that the engine runs: it issues I/O, sleeps and is woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// A process of the source of I/O.
+    Process(ProcessId),
+    /// The kernel's flusher thread of a backing device.
+    Flusher(BackingId),
+}
+
+impl Actor {
+    /// The process that its I/Os belong to.
+    #[inline]
+    pub const fn process(self) -> ProcessId {
+        match self {
+            Actor::Process(process) => process,
+            Actor::Flusher(_) => ProcessId::KERNEL,
+        }
+    }
+}
 
 /// The owner of a bio, as it travels through the block layer in `Bio::owner`; or a sleeper, in the
 /// list of what is to be notified after commands have ended.

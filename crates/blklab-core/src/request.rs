@@ -1,7 +1,6 @@
 //! The objects of the block layer: bios from processes, and requests made of them.
 
 pub use crate::disk::Op;
-use crate::pagecache::BackingId;
 use crate::units::{Nanos, Sector};
 
 /// I/O priority class (ioprio_set(2)).
@@ -35,26 +34,6 @@ pub struct ProcessId(pub u32);
 impl ProcessId {
     /// The kernel itself: the flusher thread.
     pub const KERNEL: ProcessId = ProcessId(u32::MAX);
-}
-
-/// An activity that the engine runs: it issues I/O, sleeps and is woken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Actor {
-    /// A process of the source of I/O.
-    Process(ProcessId),
-    /// The kernel's flusher thread of a backing device.
-    Flusher(BackingId),
-}
-
-impl Actor {
-    /// The process that its I/Os belong to.
-    #[inline]
-    pub const fn process(self) -> ProcessId {
-        match self {
-            Actor::Process(process) => process,
-            Actor::Flusher(_) => ProcessId::KERNEL,
-        }
-    }
 }
 
 /// A request's index in the [`RequestSlab`]; reused after the request was freed.

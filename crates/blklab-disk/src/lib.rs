@@ -19,6 +19,7 @@
 //! * [`uapi`], [`control`], [`ublk`]: ublk; [`native`]: the own driver.
 //! * [`server`]: the whole server.
 
+mod config;
 pub mod control;
 mod error;
 pub mod lateness;
@@ -33,5 +34,7 @@ pub mod timed;
 pub mod uapi;
 pub mod ublk;
 
+pub use config::{Config, Driver};
 pub use error::Error;
-pub use server::{Config, Driver, Report, Server};
+pub use server::Server;
+pub use service::Report;

@@ -6,45 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
-use blklab_core::disk::DiskModel;
 use blklab_core::units::Nanos;
 
 use crate::Error;
+use crate::config::{Config, Driver};
 use crate::control::Control;
 use crate::native::{self, Native};
-pub use crate::service::Report;
-use crate::service::{Orders, Service, Transport};
+use crate::service::{Orders, Report, Service, Transport};
 use crate::store::{DataKind, Store};
 use crate::uapi::DeviceInfo;
 use crate::ublk::Queues;
-
-/// The driver that makes the disk a block device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Driver {
-    /// ublk: every Linux has it from 6.0 on.
-    Ublk,
-    /// The disk's own transport, where the kernel has blklab's driver; ublk elsewhere.
-    Own,
-}
-
-/// The configuration of a server.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The disk.
-    pub model: DiskModel,
-    /// The seed of its platter's position at the model's time zero.
-    pub seed: u64,
-    /// Where to keep data.
-    pub data: DataKind,
-    /// The driver.
-    pub driver: Driver,
-    /// The N of `/dev/ublkbN`; the driver chooses if none is given.
-    pub id: Option<u32>,
-    /// The maximum of tags per hardware queue of ublk, if the disk itself takes more.
-    pub queue_depth_max: u32,
-    /// The number of requests in [`Report::log`].
-    pub log_rows: usize,
-}
 
 enum Device {
     Ublk(Box<Control>, DeviceInfo),

@@ -8,9 +8,9 @@ use blklab_core::units::{Nanos, Sector};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
+use crate::config::Config;
 use crate::lateness::Summary;
 use crate::log::Log;
-use crate::server::Config;
 use crate::store::Store;
 use crate::timed::Timed;
 

@@ -27,7 +27,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::JobConfig;
 use crate::trace::Format;
 
 /// The whole file.
@@ -120,6 +119,42 @@ pub enum Run {
     Program(Program),
     /// A fio job file.
     Job(JobConfig),
+}
+
+/// A job file to run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobConfig {
+    /// The job file without variables and includes, which the host has replaced.
+    pub text: String,
+    /// The seed of all random choices.
+    pub seed: u64,
+    /// The driver that issues the I/O.
+    pub driver: Driver,
+    /// A part of the run that is kept request by request.
+    pub window: Option<WindowConfig>,
+}
+
+/// A part of the run: ns from its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowConfig {
+    /// Its start.
+    pub from_ns: u64,
+    /// Its end.
+    pub until_ns: u64,
+    /// The maximum of requests to keep.
+    pub requests: usize,
+}
+
+/// The driver that issues the I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Driver {
+    /// fio itself.
+    Fio,
+    /// The simulator's own I/O sequence; see [`crate::job`].
+    Native,
 }
 
 /// A program of the host.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use blklab_core::InputError;
 use blklab_core::disk::{self, DiskModel, Op, TraceRequest};
-use blklab_core::formats::fio::jobfile;
+use blklab_core::formats::{self, fio::jobfile};
 use blklab_core::host;
 use blklab_core::pagecache::{self, MemoryConfig};
 use blklab_core::scheduler::spec::{self, OpenSpec, SchedulerSpec};
@@ -50,8 +50,9 @@ impl Host {
             let table = if is_memory { &mut of_memory } else { &mut of_host };
             table.set(&name, &value.to_string()).map_err(bad_input)?;
         }
-        let memory = MemoryConfig::new(&of_memory);
-        Ok(Host { host: host::Host::new(&of_host), memory, of_host, of_memory })
+        let host = host::Host::new(&of_host);
+        let memory = MemoryConfig::new(&of_memory, host.ticks, host.cpus);
+        Ok(Host { host, memory, of_host, of_memory })
     }
 
     /// Every tunable of host and page cache.
@@ -65,7 +66,7 @@ impl Host {
 /// The values of a host file, by name.
 #[pyfunction]
 pub fn host_file(text: &str, path: &str) -> PyResult<Vec<(String, i64)>> {
-    host::file::parse(text, path).map_err(bad_input)
+    formats::host_file::parse(text, path).map_err(bad_input)
 }
 
 /// A disk model.

@@ -1,5 +1,6 @@
 //! Schedulers and settings of the host, as they are typed on a command line.
 
+use blklab_core::formats::host_file;
 use blklab_core::host::{self, Host};
 use blklab_core::pagecache::{self, MemoryConfig};
 use blklab_core::scheduler::QUEUE_TUNABLES;
@@ -39,16 +40,16 @@ pub fn host(data: &[u8]) {
     check_bounds(host.iter().chain(memory.iter()), &[host::TUNABLES, pagecache::TUNABLES]);
     let made = Host::new(&host);
     assert_eq!(i64::from(made.cpus), host.get("cpus"), "a number of CPUs that was cut");
-    let config = MemoryConfig::new(&memory);
+    let config = MemoryConfig::new(&memory, made.ticks, made.cpus);
     assert_eq!((config.memory.0 >> 10).cast_signed(), memory.get("memory_kb"));
 }
 
 pub fn host_file(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    match host::file::parse(text, "host.toml") {
+    match host_file::parse(text, "host.toml") {
         Ok(values) => {
             for (name, value) in values {
-                let again = host::file::check(&name, &value.to_string());
+                let again = host_file::check(&name, &value.to_string());
                 assert_eq!(again, Ok(value), "a value that was read is good: {name}");
             }
         }

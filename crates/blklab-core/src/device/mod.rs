@@ -14,8 +14,8 @@ use crate::block::{BioStream, Block, Manner, Submitted};
 use crate::containers::few::Few;
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::{Cpus, Driver, Lock};
-use crate::owner::Owner;
-use crate::request::{Actor, Bio};
+use crate::owner::{Actor, Owner};
+use crate::request::Bio;
 use crate::units::Nanos;
 
 pub use layout::{Backing, Extent, Layout, Location, PlacedFile, Span, Volume};

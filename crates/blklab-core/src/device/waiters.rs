@@ -13,7 +13,8 @@
 use std::collections::VecDeque;
 
 use crate::block::Block;
-use crate::request::{Actor, Bio};
+use crate::owner::Actor;
+use crate::request::Bio;
 
 /// Wait queues of the tags of a hardware queue (`SBQ_WAIT_QUEUES`).
 const QUEUES: usize = 8;

@@ -3,8 +3,9 @@
 
 use super::page_io::{Asleep, PageWork, Submitter};
 use super::world::World;
+use crate::owner::Actor;
 use crate::pagecache::{BackingId, PageCache};
-use crate::request::{Actor, IoPrio};
+use crate::request::IoPrio;
 use crate::units::Nanos;
 
 /// Ranges looked for at a time.

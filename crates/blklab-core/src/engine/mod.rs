@@ -22,10 +22,10 @@ use crate::block::{Block, queue_limits};
 use crate::device::{Backing, Device, Devices, Ended, Layout, PlacedFile, Volume};
 use crate::disk::{AnyDisk, Disk};
 use crate::host::{Driver, Host};
-use crate::owner::Owner;
+use crate::owner::{Actor, Owner};
 use crate::pagecache::{BackingConfig, BackingId, MemoryConfig, PAGE_BYTES, PageCache};
 use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
-use crate::request::{Actor, ProcessId};
+use crate::request::ProcessId;
 use crate::result::DiskCounters;
 use crate::scheduler::journal::Note;
 use crate::scheduler::spec::SchedulerSpec;
@@ -142,11 +142,9 @@ impl Machine<'_> {
             BackingConfig { read_ahead, max_io, request_pages }
         };
         let backings: Vec<_> = read_ahead.into_iter().zip(max_io).map(backing).collect();
-        let config = MemoryConfig::new(memory);
+        let config = MemoryConfig::new(memory, host.ticks, host.cpus);
         let config = MemoryConfig {
             memory: Bytes(config.memory.0.saturating_sub(locked.0).max(MEMORY_LEFT.0)),
-            ticks: host.ticks,
-            cpus: host.cpus,
             ..config
         };
         let mut cache = PageCache::new(&config, &backings);

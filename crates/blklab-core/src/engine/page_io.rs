@@ -3,9 +3,9 @@
 use super::world::World;
 use crate::block::Manner;
 use crate::device::{Devices, FileStream, Layout};
-use crate::owner::Owner;
+use crate::owner::{Actor, Owner};
 use crate::pagecache::{FileId, PageCache, PageRange};
-use crate::request::{Actor, Bio, IoPrio, Op, ProcessId};
+use crate::request::{Bio, IoPrio, Op, ProcessId};
 use crate::units::{Nanos, Sector};
 
 /// The event in the page cache that an actor waits for.

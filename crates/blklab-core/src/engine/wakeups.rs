@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use crate::owner::Actor;
 use crate::pagecache::BackingId;
-use crate::request::{Actor, ProcessId};
+use crate::request::ProcessId;
 use crate::units::Nanos;
 use blklab_base::event_queue::EventQueue;
 

@@ -8,8 +8,9 @@ use super::wakeups::Wakeups;
 use crate::containers::few::Few;
 use crate::device::{Devices, Ended, Layout};
 use crate::host::{Cpus, Host};
+use crate::owner::Actor;
 use crate::pagecache::{BackingId, PageCache};
-use crate::request::{Actor, ProcessId};
+use crate::request::ProcessId;
 use crate::units::Nanos;
 
 /// Everything except the source of I/O.

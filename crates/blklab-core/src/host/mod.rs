@@ -10,7 +10,6 @@
 
 mod cpus;
 mod driver;
-pub mod file;
 
 use crate::disk::DiskLimits;
 use crate::scheduler::Info;

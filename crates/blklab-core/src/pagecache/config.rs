@@ -1,7 +1,6 @@
 //! The page cache's settings: sysctls of `/proc/sys/vm`, the queues' read-ahead, the memory.
 
 use super::PAGE_BYTES;
-use crate::host::Host;
 use crate::ticks::Ticks;
 use crate::tunable::{Settings, Tunable, Unit};
 use crate::units::{Bytes, Nanos};
@@ -109,8 +108,8 @@ impl MemoryConfig {
         Settings::defaults("page cache", TUNABLES)
     }
 
-    /// From settings of the table in [`TUNABLES`]. Ticks and CPUs are the host's defaults.
-    pub fn new(settings: &Settings) -> MemoryConfig {
+    /// From settings of the table in [`TUNABLES`], and the ticks and CPUs of the host.
+    pub fn new(settings: &Settings, ticks: Ticks, cpus: u16) -> MemoryConfig {
         // The table's bounds keep every value non-negative.
         let get = |name| settings.get(name).unsigned_abs();
         let centiseconds = |name| Nanos::from_millis(get(name) * 10);
@@ -122,8 +121,8 @@ impl MemoryConfig {
             dirty: Bytes(get("dirty_bytes")),
             dirty_expire: centiseconds("dirty_expire_centisecs"),
             dirty_writeback: centiseconds("dirty_writeback_centisecs"),
-            ticks: Host::FREE.ticks,
-            cpus: Host::FREE.cpus,
+            ticks,
+            cpus,
         }
     }
 
@@ -147,7 +146,7 @@ mod tests {
 
     #[test]
     fn defaults_are_the_kernels() {
-        let config = MemoryConfig::new(&MemoryConfig::settings());
+        let config = MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4);
         assert_eq!(config.dirty_expire, Nanos::from_secs(30));
         assert_eq!(config.dirty_writeback, Nanos::from_secs(5));
         // 8 GiB are 2,097,152 pages (+ 1); 10 % are 409/4096 of them, 20 % 819/4096.
@@ -156,7 +155,7 @@ mod tests {
 
     #[test]
     fn sizes_replace_ratios_and_the_background_stays_below_the_limit() {
-        let mut config = MemoryConfig::new(&MemoryConfig::settings());
+        let mut config = MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4);
         config.dirty = Bytes::from_mib(4);
         assert_eq!(config.dirty_limits(), (512, 1024));
         config.dirty_background = Bytes::from_mib(1);

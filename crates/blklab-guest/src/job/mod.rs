@@ -19,49 +19,13 @@ use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{self, Plan};
 use blklab_core::workload::spec::JobFile;
 use blklab_disk::Report;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::block::Counters;
+use crate::config::{Driver, JobConfig};
 use crate::program;
 use crate::trace::relay::{Ready, Relay};
 use watch::Follower;
-
-/// A job file to run.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct JobConfig {
-    /// The job file without variables and includes, which the host has replaced.
-    pub text: String,
-    /// The seed of all random choices.
-    pub seed: u64,
-    /// The driver that issues the I/O.
-    pub driver: Driver,
-    /// A part of the run that is kept request by request.
-    pub window: Option<WindowConfig>,
-}
-
-/// A part of the run: ns from its start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WindowConfig {
-    /// Its start.
-    pub from_ns: u64,
-    /// Its end.
-    pub until_ns: u64,
-    /// The maximum of requests to keep.
-    pub requests: usize,
-}
-
-/// The driver that issues the I/O.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Driver {
-    /// fio itself.
-    Fio,
-    /// The simulator's own I/O sequence; see [`native`].
-    Native,
-}
 
 /// A job file planned on the disk.
 pub struct Job {

@@ -6,14 +6,15 @@ mod reclaim;
 mod writeback;
 
 use super::*;
+use crate::ticks::Ticks;
 use crate::units::Bytes;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// The defaults.
+/// The defaults, on four CPUs with 1,000 ticks a second.
 fn config() -> MemoryConfig {
-    MemoryConfig::new(&MemoryConfig::settings())
+    MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4)
 }
 
 /// The defaults, for a disk with that `max_sectors_kb`.

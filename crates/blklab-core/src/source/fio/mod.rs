@@ -13,7 +13,8 @@ pub mod units;
 use std::iter;
 
 use crate::engine::{Ran, Source, World};
-use crate::request::{Actor, ProcessId};
+use crate::owner::Actor;
+use crate::request::ProcessId;
 use crate::result::{DiskTrace, JobResult};
 use crate::scheduler::{Task, Tasks};
 use crate::units::Bytes;

@@ -1,8 +1,19 @@
 //! When a queue was created and last split off, and whether it has ever been busy.
 //!
-//! Much is decided differently for young queues: whether they belong to a burst, whether they get a
-//! stable merge, whether weights are raised, whether think times count. Follows `creation_time`,
-//! `split_time` and the flag `just_created` of `bfq_queue` in Linux 7.3.
+//! Young queues are treated differently:
+//!
+//! * A new queue may belong to a burst, of which none gets weight-raising (`burst.rs`), and is a
+//!   candidate for a stable merge with the queue created before it (`merging.rs`).
+//! * Until some time has passed since a split, the think time is not judged, and a queue that becomes
+//!   busy keeps the weight-raising that the split has restored.
+//! * A planned stable merge happens only once a queue is settled: created and split off long ago.
+//!
+//! The state is one flag and two times. The flag ends when the queue becomes busy, or when its process
+//! moves to another queue before that. The time of creation never changes; the time of the split is
+//! [`LONG_AGO`] until the queue is split off a shared one. All spans are in ticks.
+//!
+//! Follows `creation_time`, `split_time` and the flag `just_created` of `bfq_queue` in Linux 7.3. Only
+//! queues of synchronous requests are ever just created, as in `bfq_init_bfqq`. Left out: nothing.
 
 use super::clock::{Clock, Jiffies, LONG_AGO};
 

@@ -1,4 +1,19 @@
 //! The kernel's two clocks: nanoseconds and ticks.
+//!
+//! BFQ reads both. Spans that it measures are in nanoseconds (`blk_time_get_ns`): think times, the time
+//! of a turn, the disk's rate. Spans that it compares with a limit are in ticks (`jiffies`): the timeout
+//! of a turn, weight-raising, the age of a queue. A span in ticks may be up to one tick shorter or longer
+//! than the limit says: 4 ms at 250 ticks per second.
+//!
+//! The state is the current time on both clocks. The scheduler sets it at the start of each event
+//! (a request comes, is dispatched or completes, a timer ends), and during the event it stands
+//! still. The number of the tick needs a division, so it is computed only when the next tick has begun.
+//! For requests of one plug the kernel keeps the time at which it filled the plug; the flag
+//! `stands_still` tells that of the request that has just come.
+//!
+//! Follows `jiffies` and `time_is_before_jiffies` (`include/linux/jiffies.h`) and
+//! `bfq_smallest_from_now` (`block/bfq-iosched.c`) of Linux 7.3. Left out: the overflow of `jiffies`.
+//! The kernel's starts shortly before it; here a run begins [`BOOTED`] after the machine's start.
 
 use crate::ticks::Ticks;
 use crate::units::Nanos;
@@ -67,5 +82,55 @@ impl Clock {
     #[inline]
     pub fn is_reached(&self, time: Jiffies) -> bool {
         time <= self.jiffies
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_tick_begins_at_its_multiple_and_not_before() {
+        let mut clock = Clock::new(Ticks::per_second(250));
+        let booted = clock.jiffies;
+        assert_eq!((clock.now, booted), (60_000_000_000, 15_000));
+        clock.set(Nanos(3_999_999));
+        assert_eq!((clock.now, clock.jiffies), (60_003_999_999, booted));
+        assert!(clock.is_in_same_tick(Nanos(3_999_999)) && !clock.is_in_same_tick(Nanos(4_000_000)));
+        clock.set(Nanos(4_000_000));
+        assert_eq!((clock.run, clock.jiffies), (Nanos(4_000_000), booted + 1));
+    }
+
+    #[test]
+    fn a_time_is_reached_in_its_tick_and_past_in_the_next() {
+        let mut clock = Clock::new(Ticks::per_second(1000));
+        let time = clock.jiffies + clock.span(Nanos::from_millis(2));
+        let mut at = |ms| {
+            clock.set(Nanos::from_millis(ms));
+            (clock.is_reached(time), clock.is_past(time))
+        };
+        assert_eq!([at(1), at(2), at(3)], [(false, false), (true, false), (true, true)]);
+        assert!(clock.is_past(LONG_AGO + clock.span(Nanos::from_secs(1_000_000))));
+    }
+
+    proptest! {
+        /// The number of the tick is kept until the next one begins; that changes nothing.
+        #[test]
+        fn the_tick_is_the_one_of_the_time(
+            hz in prop::sample::select(vec![100u64, 250, 300, 1000]),
+            steps in prop::collection::vec(0u64..20_000_000, 1..50),
+        ) {
+            let ticks = Ticks::per_second(hz);
+            let (mut clock, mut now) = (Clock::new(ticks), Nanos::ZERO);
+            for step in steps {
+                let before = clock.jiffies;
+                now += Nanos(step);
+                let same = clock.is_in_same_tick(now);
+                clock.set(now);
+                prop_assert_eq!(clock.jiffies, ticks.at(now + BOOTED) as Jiffies);
+                prop_assert_eq!(same, clock.jiffies == before);
+            }
+        }
     }
 }

@@ -1,7 +1,20 @@
 //! How many of the disk queue's requests a process may use.
 //!
-//! Without limits, asynchronous requests and writes would use all of them, and reads would wait for
-//! a free request before BFQ sees them. A process beyond its weight's share would do the same.
+//! The queue has `nr_requests` requests. Without limits, asynchronous requests and writes would use all
+//! of them, and reads would wait for a free request before BFQ sees them and can choose among them. A
+//! process beyond its weight's share would do the same.
+//!
+//! * Synchronous reads may use all requests.
+//! * Synchronous writes may use the whole depth, asynchronous requests two thirds of it.
+//! * While a weight-raised queue is busy, the two limits are a half and a quarter of the depth.
+//! * For a process whose queue or group has used its weight's share, the limit is one, whatever the
+//!   request. B-WF2Q+ knows that (`is_over_limit`).
+//!
+//! The state is `nr_requests` and the four limits, computed once, when the queue gets its scheduler.
+//! Nothing changes them during a run; the block layer asks for the limit before it allocates a request.
+//!
+//! Follows `bfq_depth_updated` and `bfq_limit_depth` of Linux 7.3. Left out: a change of `nr_requests`
+//! or `async_depth` during a run, which no rig makes.
 
 use crate::request::Op;
 use crate::scheduler::QueueLimits;

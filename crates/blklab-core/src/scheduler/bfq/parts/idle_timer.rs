@@ -1,8 +1,18 @@
-//! The idle timer: when idling for the queue in service began, and when it ends (`idle_slice_timer`
-//! of Linux 7.3). `idling.rs` decides whether the disk idles.
+//! The idle timer: when idling for the queue in service began, and when it ends.
 //!
-//! The start is kept after the timer ends: the time before the idling decides about a slice that
-//! ends with its timer, and injection looks at the length of the idling.
+//! Idling keeps the disk free for the next request of a process that sends one request after the other.
+//! `idling.rs` decides whether the disk idles and for how long: `slice_idle`, less for a queue that
+//! seeks, more for a weight-raised one. This part has only the times. There is one timer, because one
+//! queue at a time is in service.
+//!
+//! The timer starts when the last request of the queue in service completes. It stops when its next
+//! request comes, or when the turn ends for another reason. If it expires, the turn ends too. The start is
+//! kept after that: the time before idling decides whether a turn that ends with its timer was slow, and
+//! injection looks at how long the disk has idled.
+//!
+//! Follows `bfq_arm_slice_timer`, `idle_slice_timer` and `last_idling_start` (in nanoseconds and in
+//! ticks) of Linux 7.3. The kernel's timer is one of high resolution, so the end is not rounded to
+//! ticks. Left out: a timer that expires while another CPU ends the turn, which virtual time excludes.
 
 use super::clock::{Clock, Jiffies};
 use crate::units::Nanos;

@@ -1,4 +1,23 @@
 //! Distances on a disk: what is a seek, and what is close.
+//!
+//! A seek takes milliseconds on a hard disk. BFQ does not measure it; it looks at the distance in
+//! sectors between the end of one request and the start of the next, and asks three questions:
+//!
+//! * Does a queue seek ([`SeekHistory`])? If mostly, the disk idles for it for a shorter time, it counts
+//!   as slow, it is not merged with other queues, and a shared queue is split. If always, it is not
+//!   soft real-time.
+//! * Is a request close to the one before it at the disk ([`is_seeky`])? Then it belongs to the
+//!   sequential part of a sample of the disk's rate (`peak_rate.rs`).
+//! * Are two queues at the same place ([`is_close`])? Then they may be merged (`merging.rs`).
+//!
+//! A history is one bit for each of the last 32 requests of a queue, and the end of the last one. It
+//! changes with each request that comes, before that request's end is stored. A new queue has one seek,
+//! because the kernel assumes that its first request needs one. On flash a large request is no seek,
+//! wherever it is.
+//!
+//! Follows `bfq_update_io_seektime`, `BFQ_RQ_SEEKY`, `BFQQ_SEEKY`, `BFQQ_TOTALLY_SEEKY` and
+//! `bfq_rq_close_to_sector` of Linux 7.3. Left out: nothing; sector 0 means
+//! "not known" in the kernel too.
 
 use crate::units::Sector;
 

@@ -1,8 +1,19 @@
-//! The number of requests that wait in queues, of those at the disk, and of synchronous ones that
-//! are chosen and have not completed.
+//! The number of requests that wait in queues, of those at the disk, and of synchronous ones that are
+//! chosen and have not completed.
 //!
-//! Asynchronous requests are not chosen while a synchronous one is out. Follows `queued`,
-//! `rq_in_driver` and `sync_flight` of `bfq_data` in the patch.
+//! A request goes through four places. It waits in its queue; it is chosen and goes to the dispatch
+//! list ([`outgoing`](super::outgoing)); the disk takes it from there; it completes. A merged request
+//! leaves its queue and goes nowhere. Each step changes one of the totals:
+//!
+//! * `queued` says whether there is work, and whether the queue must be run when a process exits;
+//! * `in_driver` says when the disk is idle, so that idling may begin, and how many commands the disk
+//!   queues ([`queueing`](super::queueing));
+//! * `sync_flight` holds back asynchronous requests: none is chosen while a synchronous one is chosen
+//!   and has not completed, so writeback yields to sync I/O.
+//!
+//! Follows `queued`, `rq_in_driver` and `sync_flight` of `bfq_data` in the patch. The difference between
+//! the last two is where they begin: at the disk, or already in the dispatch list. The number
+//! of busy queues is in B-WF2Q+.
 
 /// The totals.
 #[derive(Debug, Default)]

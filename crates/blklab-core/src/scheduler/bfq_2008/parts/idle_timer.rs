@@ -1,7 +1,18 @@
-//! The idle timer: when idling for the queue in service began, and when it ends (`idle_slice_timer`
-//! and `last_idling_start` of the patch).
+//! The idle timer: when idling for the queue in service began, and when it ends.
 //!
-//! The start is kept after the timer ends: a turn that ends with its timer is measured up to there.
+//! After a request of a sequential process the disk idles, because the next one comes at once and is
+//! close. The timer bounds that: `slice_idle`, or 2 ms for a process that seeks. `complete.rs` decides
+//! whether the disk idles; this part has the times. There is one timer, since one queue is in service.
+//!
+//! It starts when a synchronous request completes, none is at the disk, and the queue in service is
+//! empty. It stops when a request of that queue comes, when the turn ends, or when requests are
+//! dispatched. If it expires, the turn ends as too idle, and the next budget is smaller, unless the
+//! turn's time is over too. The start is kept after the timer ends: the rate of a turn that ends with
+//! its timer is measured up to there, so that the idling does not count.
+//!
+//! Follows `idle_slice_timer`, `last_idling_start` and `bfq_arm_slice_timer` of the patch. The kernel's
+//! timer is one of ticks, so the end is the start of a tick, which the caller computes. Left out: a
+//! timer that expires while another CPU ends the turn, which virtual time excludes.
 
 use crate::units::Nanos;
 

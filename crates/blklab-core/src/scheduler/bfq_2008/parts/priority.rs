@@ -1,8 +1,19 @@
 //! A process's effective I/O priority, and the weight that follows from it.
 //!
-//! A process without a priority is best effort, level 4, as with nice 0; the idle class has one
-//! level. The weight is 8 minus the level. The priority is that of the first request: later changes
-//! are left out.
+//! The priority decides two things. The class decides the service tree: real time goes first, then best
+//! effort, and the idle class only when no other has requests. The level decides the weight: 8 minus the
+//! level, so that level 0 gets eight times the sectors of level 7. In the idle class all processes are
+//! equal.
+//!
+//! A process without a priority is best effort, level 4, as with nice 0. Each priority has a number
+//! below [`Priority::COUNT`], because all processes of one priority in a group share one queue of
+//! asynchronous requests ([`async_queues`](super::async_queues)).
+//!
+//! There is no state that changes: a queue's priority is that of the process when its queue is
+//! created, with its first request.
+//!
+//! Left out: nice values, from which the kernel derives a missing priority; changes of priority while
+//! a process runs; the raised priority of a process that holds a file system's locks.
 
 use crate::request::{IoPrio, PrioClass};
 use crate::scheduler::shared::wf2q::{Class, weight_of_level};

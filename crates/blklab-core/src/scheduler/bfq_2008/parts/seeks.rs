@@ -1,8 +1,18 @@
 //! Seek distance: how far apart a process's requests are.
 //!
-//! A mean of the distances from the end of a request to the next one, in which each new one counts
-//! an eighth, as in CFQ of that time. On a disk that queues commands there is no idling for a
-//! process that seeks, and elsewhere only for 2 ms. Follows `bfq_update_io_seektime` of the patch.
+//! Idling for a process pays if its next request is close to its last one. On a disk that queues
+//! commands there is no idling for a process that seeks, since several requests at once gain more; on
+//! other disks the disk idles for it for 2 ms at most.
+//!
+//! The state of a process is a mean of the distances from the end of a request to the start of the next,
+//! in sectors, in which each new one counts an eighth, as in CFQ of that time. It is kept as two sums in
+//! 256ths, of samples and of distances, and changes with each request that comes, before the decision
+//! about idling. A very long distance counts less than its length, so that one jump does not make a
+//! process seeky for long: it is cut to four times the mean and a constant, which is larger for the
+//! first samples. The mean decides about the idle window at once, and about the length of idling only
+//! after enough samples.
+//!
+//! Follows `bfq_update_io_seektime` of the patch. As there, only the distance counts, on flash too.
 
 use crate::units::Sector;
 

@@ -1,7 +1,18 @@
 //! The queue in service: since when, for which process, and how many sectors it has got.
 //!
-//! Follows `active_queue`, `active_cic` and `last_budget_start` of `bfq_data` in the patch; the
-//! sectors are for the journal.
+//! One queue at a time is in service, or none, between the end of a turn and the choice of the next.
+//! The scheduler needs four facts of the turn: the queue; the process of its first request, for which
+//! the disk idles; when the timeout started, from which the rate of the turn is measured; and the
+//! sectors chosen, which only the journal shows. The sectors that count against the budget are in
+//! B-WF2Q+.
+//!
+//! A turn begins without a process and with no sectors. The first request that is chosen sets the
+//! process; each one adds its sectors; the first completion sets the time. When the turn ends, queue
+//! and process are none. The time stays: a turn that ends before its first completion has none of its
+//! own, and is not measured (see [`turn`](super::turn)).
+//!
+//! Follows `active_queue`, `active_cic` and `last_budget_start` of `bfq_data` in the patch. The
+//! sectors are not in the patch.
 
 use super::QueueId;
 use super::tasks::TaskIndex;

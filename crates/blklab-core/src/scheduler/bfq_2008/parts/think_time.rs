@@ -1,8 +1,20 @@
 //! Think time: how long a process takes from a completion to its next request, in ticks.
 //!
-//! A mean, in 256ths, in which each new sample counts an eighth, as in CFQ of that time. Idling for
-//! a process whose think time is longer than `slice_idle` is in vain. Follows `bfq_update_io_thinktime`
-//! of the patch.
+//! Idling for a process whose think time is longer than `slice_idle` is in vain: the timer expires
+//! before the request comes. So such a process has no idle window
+//! ([`idle_window`](super::idle_window)).
+//!
+//! The state of a process is the tick of its last completion, and a mean of its think times, in which
+//! each new one counts an eighth, as in CFQ of that time. The mean is kept as two sums in 256ths, of
+//! samples and of ticks. A synchronous completion sets the tick; each request that comes adds a sample,
+//! at most twice `slice_idle`, so that one long pause does not hide the short ones after it. Before the
+//! third request there is no answer, and the window stays as it is.
+//!
+//! A process with several requests in flight need not have thought at all: each of its requests is
+//! counted from the latest completion, whichever request that was.
+//!
+//! Follows `bfq_update_io_thinktime` of the patch. Left out: nothing. As in the kernel, a think time
+//! shorter than a tick counts as none or as one tick.
 
 /// A mean of more samples than this (in 256ths, weighted) is valid.
 const ENOUGH: u32 = 80;

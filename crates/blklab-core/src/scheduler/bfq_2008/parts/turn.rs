@@ -1,7 +1,18 @@
 //! The time of a queue's turn: it starts with the turn's first completion, and has a timeout.
 //!
-//! Until then the disk may still be busy with other queues' requests, which must not cost this
-//! queue its time. Follows `budget_timeout` and the flag `budget_new` of `bfq_queue` in the patch.
+//! A budget of sectors alone would let a process that seeks hold the disk for seconds. So a turn also
+//! ends `timeout_sync` (or `timeout_async`) after it started, and the queue is charged for its whole
+//! budget. At the start of a turn the disk may still be busy with other queues' requests, which must not
+//! cost this queue its time; so the time runs from the completion of its own first request.
+//!
+//! The state is the flag "no request of this turn has completed" and the tick of the timeout. The flag
+//! is set when the queue comes into service and cleared at its first completion, which also sets the
+//! timeout. The scheduler asks whether it is over before each choice of a request, at each completion
+//! and when the idle timer expires. While the flag is set a turn cannot time out, and its rate is not
+//! measured.
+//!
+//! Follows `budget_timeout` and the flag `budget_new` of `bfq_queue` in the patch. Left out: the
+//! overflow of `jiffies`.
 
 /// The time of one queue's turn, in ticks.
 #[derive(Clone, Copy, Debug)]

@@ -6,8 +6,8 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Host;
 use crate::InputError;
+use crate::host::{self, Host};
 use crate::pagecache::{self, MemoryConfig};
 use crate::text;
 
@@ -100,9 +100,9 @@ impl File<'_> {
 pub fn check(name: &str, found: &str) -> Result<i64, InputError> {
     let is_memory = pagecache::TUNABLES.iter().any(|tunable| tunable.name == name);
     let mut table = if is_memory { MemoryConfig::settings() } else { Host::settings() };
-    if !is_memory && !super::TUNABLES.iter().any(|tunable| tunable.name == name) {
+    if !is_memory && !host::TUNABLES.iter().any(|tunable| tunable.name == name) {
         // Each table knows only its own names.
-        let names: Vec<_> = super::TUNABLES.iter().chain(pagecache::TUNABLES).map(|row| row.name).collect();
+        let names: Vec<_> = host::TUNABLES.iter().chain(pagecache::TUNABLES).map(|row| row.name).collect();
         let hint = text::hint(name, &names);
         let wrong = InputError::new(format!("host has no tunable '{}'{hint}", text::shown(name)));
         return Err(wrong.option(name).nearest(hint.nearest));
