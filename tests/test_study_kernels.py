@@ -90,7 +90,7 @@ def order(name: str, summary: str = "", late_disk: str = "") -> Kernel:
 def test_the_name_after_an_at_sign_is_the_kernel() -> None:
     spec = specs.scheduler("kyber:read_lat_nsec=1@slow")
     assert spec == SchedulerSpec("kyber", (("read_lat_nsec", "1"),), "slow")
-    assert (spec.told, spec.label) == ("kyber:read_lat_nsec=1", "kyber:read_lat_nsec=1@slow")
+    assert (spec.text, spec.label) == ("kyber:read_lat_nsec=1", "kyber:read_lat_nsec=1@slow")
     assert specs.scheduler("kyber") == SchedulerSpec("kyber")
 
 

@@ -376,9 +376,11 @@ class Job:
 class Scheduler:
     """A scheduler with its tunables."""
 
-    def __init__(self, text: str, real: bool = False) -> None:
-        """``name[:tunable=value,...]``: a scheduler of the simulator, or with `real` one of any
-        kernel, whose other tunables are not checked. InputError."""
+    def __init__(
+        self, name: str, settings: list[tuple[str, str]] = ..., real: bool = False
+    ) -> None:
+        """A scheduler of the simulator with these tunables, or with `real` one of any kernel, whose
+        other tunables are not checked. InputError."""
     @property
     def name(self) -> str: ...
     @property
@@ -396,6 +398,18 @@ def split_scheduler(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 def host_file(text: str, path: str) -> list[tuple[str, int]]:
     """The values of a host file, by name, all checked; `path` is for messages. InputError."""
+
+def host_spec(text: str) -> tuple[str | None, list[tuple[str, int]]]:
+    """``guest`` or ``@FILE``, or None, and the values of ``name=number,...``, whose names and
+    ranges are not checked. InputError."""
+
+def pairs(text: str, owner: str, expected: str) -> list[tuple[str, str]]:
+    """``name=value,...`` behind the name of `owner`, an error of which tells the `expected` form.
+    InputError."""
+
+def changed_job(job: Job, text: str, name: str, changes: str) -> str:
+    """The `text` of a job file, of which `job` was read, with these options:
+    ``option=value,...``; `name` is for messages. InputError."""
 
 class CancelToken:
     """Cancels running simulations, and reports the progress of the latest."""

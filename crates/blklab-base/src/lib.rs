@@ -2,6 +2,7 @@
 
 pub mod event_queue;
 pub mod input_error;
+pub mod pairs;
 pub mod recorded;
 pub mod rwbs;
 pub mod text;

@@ -53,7 +53,7 @@ pub fn shown(text: &str) -> String {
     let mut found = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || turns(c) {
-            found.extend(c.escape_unicode());
+            found.extend(c.escape_default());
         } else {
             found.push(c);
         }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_name_moves_no_cursor_and_turns_no_line() {
-        assert_eq!(shown("a\x1b[2J\u{9b}\n\u{202e}\x7f"), r"a\u{1b}[2J\u{9b}\u{a}\u{202e}\u{7f}");
+        assert_eq!(shown("a\x1b[2J\u{9b}\n\u{202e}\x7f"), r"a\u{1b}[2J\u{9b}\n\u{202e}\u{7f}");
         assert_eq!(shown("Größe 5.25\" 'x'"), "Größe 5.25\" 'x'");
     }
 }

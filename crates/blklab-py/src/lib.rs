@@ -295,6 +295,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Scheduler>()?;
     module.add_function(wrap_pyfunction!(specs::split_scheduler, module)?)?;
     module.add_function(wrap_pyfunction!(specs::host_file, module)?)?;
+    module.add_function(wrap_pyfunction!(specs::host_spec, module)?)?;
+    module.add_function(wrap_pyfunction!(specs::pairs, module)?)?;
+    module.add_function(wrap_pyfunction!(specs::changed_job, module)?)?;
     module.add_function(wrap_pyfunction!(disk_files, module)?)?;
     module.add_function(wrap_pyfunction!(disk_keys, module)?)?;
     module.add_function(wrap_pyfunction!(disk_ranges, module)?)?;

@@ -5,10 +5,12 @@ use std::path::Path;
 
 use blklab_core::InputError;
 use blklab_core::disk::{self, DiskModel, Op, TraceRequest};
-use blklab_core::formats::{self, fio::jobfile};
+use blklab_core::formats;
+use blklab_core::formats::fio::{changes, jobfile};
 use blklab_core::host;
+use blklab_core::host::spec::HostSpec;
 use blklab_core::pagecache::{self, MemoryConfig};
-use blklab_core::scheduler::spec::{self, OpenSpec, SchedulerSpec};
+use blklab_core::scheduler::spec::{self, OpenSpec, SchedulerSpec, Written};
 use blklab_core::text;
 use blklab_core::tunable::Settings;
 use blklab_core::units::{Nanos, Sector};
@@ -67,6 +69,30 @@ impl Host {
 #[pyfunction]
 pub fn host_file(text: &str, path: &str) -> PyResult<Vec<(String, i64)>> {
     formats::host_file::parse(text, path).map_err(bad_input)
+}
+
+/// The pairs of ``name=value,...`` behind a name; `owner` and `expected` are for messages.
+#[pyfunction]
+pub fn pairs(text: &str, owner: &str, expected: &str) -> PyResult<Vec<(String, String)>> {
+    let found = blklab_core::pairs::pairs(text).map_err(|error| bad_input(error.of(owner, expected)))?;
+    Ok(found.into_iter().map(|(name, value)| (text::shown(name), text::shown(value))).collect())
+}
+
+/// The base of a host's text, and its values by name.
+type HostText = (Option<String>, Vec<(String, i64)>);
+
+/// The base of a host's text, and its values, both unchecked.
+#[pyfunction]
+pub fn host_spec(text: &str) -> PyResult<HostText> {
+    let spec = HostSpec::parse(text).map_err(bad_input)?;
+    Ok((spec.base, spec.values))
+}
+
+/// The text of a job file with these options changed: ``option=value,...``; `name` is for messages.
+#[pyfunction]
+pub fn changed_job(job: &Job, text: &str, name: &str, changes: &str) -> PyResult<String> {
+    let written = changes::Written { name, path: &job.file.path, text, file: &job.file };
+    changes::changed(written, changes).map_err(bad_input)
 }
 
 /// A disk model.
@@ -263,15 +289,18 @@ pub struct Scheduler {
 
 #[pymethods]
 impl Scheduler {
-    /// From its text: a simulated scheduler, or with `real` one of any kernel.
+    /// By its name, with the tunables that were set: a simulated scheduler, or with `real` one of any
+    /// kernel.
     #[new]
-    #[pyo3(signature = (text, real = false))]
-    fn new(text: &str, real: bool) -> PyResult<Scheduler> {
+    #[pyo3(signature = (name, settings = Vec::new(), real = false))]
+    fn new(name: &str, settings: Vec<(String, String)>, real: bool) -> PyResult<Scheduler> {
+        let settings: Vec<_> = settings.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let written = Written { name, settings };
         if real {
-            let open = OpenSpec::parse(text).map_err(bad_input)?;
+            let open = OpenSpec::of(&written).map_err(bad_input)?;
             return Ok(Scheduler { known: open.known, name: open.name, own: open.own });
         }
-        let known = SchedulerSpec::parse(text).map_err(bad_input)?;
+        let known = SchedulerSpec::of(&written).map_err(bad_input)?;
         let name = known.info.name.to_owned();
         Ok(Scheduler { known, name, own: Vec::new() })
     }

@@ -26,7 +26,7 @@ def kernel_scheduler(data: bytes) -> None:
     with refusing(data):
         asked = specs.scheduler(text(data))
         assert specs.scheduler(asked.label) == asked
-        spec = asked.told
+        spec = asked.text
         found = scheduler.parse(spec)
         told = found.for_guest({"nr_requests": 64}, "7.3.4")
         for name in (told["scheduler"], *told["queue"], *told["iosched"]):

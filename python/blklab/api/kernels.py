@@ -293,7 +293,7 @@ def kernel_shell(
     shell.run(
         cache.chosen(kernel),
         model,
-        specs.scheduler(scheduler).told,
+        specs.scheduler(scheduler).text,
         memory_mib=memory_mib,
         time_travel=checked_time_travel(time_travel),
         shared=view.shared([], share).paths,

@@ -25,6 +25,7 @@ from blklab.domain.comparison import OBJECTIVE_TEXT
 from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
 from blklab.domain.recordings import WAYS, Fit, Way
 from blklab.domain.result import DIRECTIONS, Result
+from blklab.domain.scheduler import in_core
 from blklab.domain.task import Task
 from blklab.errors import InputError, RunError, unknown
 from blklab.execute import Ended, Local
@@ -367,8 +368,7 @@ def replays(
 def _simulated(spec: SchedulerSpec) -> _core.Scheduler:
     if spec.kernel is not None:
         raise InputError(f"scheduler '{spec.label}': a trace is replayed on the simulator only")
-    with core.core_types():
-        return _core.Scheduler(spec.told)
+    return in_core(spec)
 
 
 def _objective(name: str) -> Objective:

@@ -43,7 +43,7 @@ class SchedulerSpec:
     """The kernel that it runs on, on a rig with several kernels; None is the rig's."""
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The text without the kernel's name: ``mq-deadline:fifo_batch=1``."""
         changes = ",".join(f"{name}={value}" for name, value in self.settings)
         return f"{self.name}:{changes}" if changes else self.name
@@ -51,7 +51,7 @@ class SchedulerSpec:
     @property
     def label(self) -> str:
         """As on the command line: ``mq-deadline:fifo_batch=1@mine``."""
-        return self.told if self.kernel is None else f"{self.told}@{self.kernel}"
+        return self.text if self.kernel is None else f"{self.text}@{self.kernel}"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from blklab import _core
 from blklab.base.text import shown
 from blklab.domain import core
 from blklab.domain.conditions import KernelData
+from blklab.domain.experiment import SchedulerSpec
 
 # In 6.12 `async_depth` is one of the scheduler's settings, in 7.3 one of the queue's.
 _ASYNC_DEPTH_OF_QUEUE = 7
@@ -78,14 +79,25 @@ def has_queue_async_depth(version: str) -> bool:
     return int(version.partition(".")[0]) >= _ASYNC_DEPTH_OF_QUEUE
 
 
-def simulated(text: str) -> Scheduler:
+def simulated(spec: str | SchedulerSpec) -> Scheduler:
     """A scheduler of the simulator. InputError if there is no such scheduler or tunable."""
-    return _parsed(text, real=False)
+    return _parsed(spec, real=False)
 
 
-def parse(text: str) -> Scheduler:
+def parse(spec: str | SchedulerSpec) -> Scheduler:
     """A scheduler of any kernel. InputError if it cannot be valid."""
-    return _parsed(text, real=True)
+    return _parsed(spec, real=True)
+
+
+def in_core(spec: str | SchedulerSpec, *, real: bool = False) -> _core.Scheduler:
+    """The core's scheduler: a simulated one, or with `real` one of any kernel. InputError."""
+    if isinstance(spec, SchedulerSpec):
+        name, settings = spec.name, list(spec.settings)
+    else:
+        name, given = split(spec)
+        settings = list(given.items())
+    with core.core_types():
+        return _core.Scheduler(name, settings, real)
 
 
 def split(text: str) -> tuple[str, dict[str, str]]:
@@ -95,9 +107,8 @@ def split(text: str) -> tuple[str, dict[str, str]]:
     return name, dict(settings)
 
 
-def _parsed(text: str, *, real: bool) -> Scheduler:
-    with core.core_types():
-        found = _core.Scheduler(shown(text), real)
+def _parsed(spec: str | SchedulerSpec, *, real: bool) -> Scheduler:
+    found = in_core(spec, real=real)
     own: dict[str, Setting] = dict(found.own)
     changed: dict[str, Setting] = {
         name: value

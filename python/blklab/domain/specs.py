@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from blklab import programs
+from blklab import _core, programs
 from blklab.base.catalogue import Entry
 from blklab.base.files import text_content
 from blklab.base.text import shown, utf8
@@ -39,7 +39,6 @@ disk lets a nanosecond pass after commands have ended. The native driver reads n
 I/Os, and reaps each I/O when it is done."""
 _GUEST = "guest"
 _FILE = "@"
-_EXPECTED = f"name=number, {_FILE}FILE or {_GUEST}"
 _HOST_FILE_BYTES_MAX = 1 << 20
 
 
@@ -65,16 +64,7 @@ def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
     if _is_file(text):
         return Disk(DISKS.read(Path(text)))
     what, colon, changes = text.rpartition(":") if ":" in text else (text, "", "")
-    overrides = []
-    for change in changes.split(",") if colon else []:
-        key, equals, value = change.partition("=")
-        if not (key.strip() and equals and value.strip()):
-            raise InputError(
-                f"disk '{text}': expected key=value behind ':', found '{change}'",
-                found=change,
-                expected="key=value",
-            )
-        overrides.append((shown(key.strip()), shown(value.strip())))
+    overrides = _pairs(f"disk '{text}'", changes, "key=value") if colon else []
     return Disk(DISKS.find(what), tuple(overrides))
 
 
@@ -82,36 +72,14 @@ def host(changes: Iterable[str]) -> dict[str, int]:
     """``name=value`` or several with commas: tunables of the host and its page cache. ``@FILE``
     stands for the values of a host file, ``guest`` for those of `GUEST`; values given beside it
     replace its own."""
-    values: dict[str, int] = {}
-    base: dict[str, int] = {}
-    stands_for = ""
-
-    def put(name: str, value: int) -> None:
-        if name in values:
-            raise InputError(f"--host: '{name}' is given twice", option=name)
-        values[name] = value
-
-    for change in ",".join(changes).split(","):
-        name, _, value = shown(change).partition("=")
-        word = change.strip()
-        if not change:
-            continue
-        if word == _GUEST or word.startswith(_FILE):
-            if stands_for and (stands_for, word) != (_GUEST, _GUEST):
-                raise InputError(f"--host: '{shown(word)}' beside '{shown(stands_for)}'; give one")
-            stands_for = word
-            base = dict(GUEST) if word == _GUEST else host_file(Path(word.removeprefix(_FILE)))
-            continue
-        try:
-            number = int(value)
-        except ValueError:
-            raise InputError(
-                f"--host: expected {_EXPECTED}, found '{change}'; see: blklab host",
-                found=change,
-                expected=_EXPECTED,
-            ) from None
-        put(name.strip(), number)
-    values = {**base, **values}
+    with core.core_types():
+        stands_for, given = _core.host_spec(",".join(changes))
+    base: Mapping[str, int] = {}
+    if stands_for == _GUEST:
+        base = GUEST
+    elif stands_for is not None:
+        base = host_file(Path(stands_for.removeprefix(_FILE)))
+    values = {**base, **dict(given)}
     core.check_host(values)
     return values
 
@@ -150,7 +118,11 @@ def workload(spec: str | os.PathLike[str] | Entry) -> Entry:
             return programs.entry(text)
         if _is_file(name) and recordings.is_trace(Path(name)):
             changed = text.removeprefix(f"{name}:")
-            return _of_file(Path(name), _pairs(name, changed), f"{Path(name).name}:{changed}")
+            return _of_file(
+                Path(name),
+                dict(_pairs(name, changed, "name=value")),
+                f"{Path(name).name}:{changed}",
+            )
         what, changed = sweep.taken_apart(text)
         if changed and (what in paths or _is_path(what)):
             return job_changes.changed(WORKLOADS.find(what), changed)
@@ -169,16 +141,10 @@ def _of_file(path: Path, changes: Mapping[str, str], name: str) -> Entry:
     return recordings.entry(path, changes, name if changes else shown(path.name))
 
 
-def _pairs(what: str, text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for pair in text.split(","):
-        name, equals, value = (part.strip() for part in pair.partition("="))
-        if not (name and equals and value):
-            raise InputError(f"{what}: expected name=value behind ':', found '{shown(pair)}'")
-        if name in found:
-            raise InputError(f"{what}: '{shown(name)}' is given twice", option=name)
-        found[name] = shown(value)
-    return found
+def _pairs(owner: str, text: str, expected: str) -> list[tuple[str, str]]:
+    """The pairs of ``name=value,...``. InputError."""
+    with core.core_types():
+        return _core.pairs(text, owner, expected)
 
 
 def workloads(specs: Iterable[str | os.PathLike[str] | Entry]) -> tuple[Entry, ...]:

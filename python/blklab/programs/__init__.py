@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
+from blklab import _core
 from blklab.base.catalogue import Entry
+from blklab.base.text import utf8
 from blklab.errors import InputError, nearest
 from blklab.programs.program import Program
 
@@ -54,14 +56,7 @@ def entry(spec: str) -> Entry:
     """``name:parameter=value,...`` as a workload. InputError if it is wrong."""
     name, colon, changes = spec.partition(":")
     program = known(name)
-    given = {}
-    for change in changes.split(",") if colon else []:
-        key, equals, value = change.partition("=")
-        if not (key.strip() and equals and value.strip()):
-            raise InputError(f"{name}: expected parameter=value behind ':', found '{change}'")
-        if key.strip() in given:
-            raise InputError(f"{name}: '{key.strip()}' is given twice")
-        given[key.strip()] = value.strip()
+    given = dict(_core.pairs(utf8(changes), name, "parameter=value")) if colon else {}
     values = program.check(given)
     lines = [f"# {program.summary}", f"{_HEAD}{name}"]
     lines += [f"{key}={value}" for key, value in values.items()]

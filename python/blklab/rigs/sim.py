@@ -1,6 +1,6 @@
 """The `sim` rig: scheduler, block layer and disk in virtual time, in the Rust core.
 
-All use of the compiled core goes through here.
+Runs of the simulator begin here: job files, and replays of recordings.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class SimRig(ModelledDisks):
 
     def check_scheduler(self, spec: SchedulerSpec) -> Scheduler:
         """See :class:`blklab.rigs.Rig`."""
-        return scheduler.simulated(_without_kernel(spec))
+        _check_kernel(spec)
+        return scheduler.simulated(spec)
 
     def run(self, experiment: Experiment) -> Result:
         """Simulate without the GIL; see :class:`blklab.rigs.Rig`."""
@@ -53,7 +54,7 @@ class SimRig(ModelledDisks):
                 run = _core.simulate(
                     core.job(experiment.job, host, experiment.ignore_unsupported),
                     core.disk_model(experiment.disk),
-                    _core.Scheduler(_without_kernel(experiment.scheduler)),
+                    _scheduler(experiment),
                     host,
                     experiment.seed,
                     self._cancel,
@@ -73,7 +74,7 @@ class SimRig(ModelledDisks):
         run, told = _core.replay(
             self.recordings.of(replay),
             core.disk_model(experiment.disk),
-            _core.Scheduler(_without_kernel(experiment.scheduler)),
+            _scheduler(experiment),
             core.host(experiment.host),
             replay.way,
             replay.fit,
@@ -115,8 +116,12 @@ def _window(experiment: Experiment) -> tuple[int, int, int] | None:
     return None if window is None else (window.from_ns, window.until_ns, window.requests)
 
 
-def _without_kernel(spec: SchedulerSpec) -> str:
-    """Its text; InputError if it names a kernel."""
+def _scheduler(experiment: Experiment) -> _core.Scheduler:
+    _check_kernel(experiment.scheduler)
+    return scheduler.in_core(experiment.scheduler)
+
+
+def _check_kernel(spec: SchedulerSpec) -> None:
+    """InputError if it names a kernel."""
     if spec.kernel is not None:
         raise InputError(f"scheduler '{spec.label}': the kernel '{spec.kernel}' needs --rig kernel")
-    return spec.told

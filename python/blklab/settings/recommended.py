@@ -117,7 +117,7 @@ def scheduler(source: Source, disk: str | None, objective: str | None) -> tuple[
     # With one scheduler, as in a run of blklab fio, there is no comparison.
     if isinstance(verdict, Unranked) or not verdict.winner or not verdict.behind:
         raise InputError(f"{source.name} recommends nothing for {of}, {by}: {said}")
-    return specs.scheduler(verdict.winner).told, f"{of}, {by}: {said}"
+    return specs.scheduler(verdict.winner).text, f"{of}, {by}: {said}"
 
 
 def disks(source: Source, disk: str | None, roots: Roots) -> list[str]:

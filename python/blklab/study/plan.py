@@ -140,7 +140,7 @@ def _missing(study: Study, spec: SchedulerSpec, rig: str, real: live.RealDisk | 
     changed = any(
         one.name == kernel and (one.patches or one.added or one.source) for one in study.kernels
     )
-    name = scheduler.parse(spec.told).name
+    name = scheduler.parse(spec).name
     if not changed and name not in {*simulated, *LINUX}:
         raise InputError(f"no scheduler '{name}'{nearest(name, {*simulated, *LINUX})}")
     if rig != "kernel" and kernel is not None:
@@ -150,7 +150,7 @@ def _missing(study: Study, spec: SchedulerSpec, rig: str, real: live.RealDisk | 
     if not changed and name not in (simulated if rig == "sim" else LINUX):
         return f"the rig '{rig}' has no '{name}'"
     if rig == "sim":
-        scheduler.simulated(spec.told)
+        scheduler.simulated(spec)
     return ""
 
 

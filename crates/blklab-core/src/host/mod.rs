@@ -10,6 +10,7 @@
 
 mod cpus;
 mod driver;
+pub mod spec;
 
 use crate::disk::DiskLimits;
 use crate::scheduler::Info;

@@ -4,6 +4,7 @@
 //! [`OpenSpec`] is for a real kernel, which may have other schedulers and tunables; [`written`] only
 //! takes the text apart.
 
+use blklab_base::pairs::{PairError, pairs};
 use thiserror::Error;
 
 use super::registry;
@@ -115,18 +116,18 @@ fn split(text: &str) -> (&str, Option<&str>) {
 }
 
 fn settings<'a>(scheduler: &str, rest: Option<&'a str>) -> Result<Vec<(&'a str, &'a str)>, SpecError> {
-    let mut found: Vec<(&str, &str)> = Vec::new();
-    for piece in rest.into_iter().flat_map(|rest| rest.split(',')) {
-        let setting = piece.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
-        let Some((name, value)) = setting.filter(|(name, value)| is_word(name) && !value.is_empty()) else {
-            return Err(SpecError::NotASetting { scheduler: scheduler.to_owned(), found: piece.to_owned() });
-        };
-        if found.iter().any(|(other, _)| *other == name) {
-            return Err(SpecError::Twice { scheduler: scheduler.to_owned(), name: name.to_owned() });
-        }
-        found.push((name, value));
+    let Some(rest) = rest else { return Ok(Vec::new()) };
+    let scheduler = || scheduler.to_owned();
+    let not_a_setting =
+        |found: &str| SpecError::NotASetting { scheduler: scheduler(), found: found.to_owned() };
+    let found = pairs(rest).map_err(|error| match error {
+        PairError::NotAPair(found) => not_a_setting(found),
+        PairError::Twice(name) => SpecError::Twice { scheduler: scheduler(), name: name.to_owned() },
+    })?;
+    match found.iter().find(|(name, _)| !is_word(name)) {
+        Some((name, value)) => Err(not_a_setting(&format!("{name}={value}"))),
+        None => Ok(found),
     }
-    Ok(found)
 }
 
 fn is_word(text: &str) -> bool {
@@ -146,12 +147,28 @@ impl SchedulerSpec {
     /// See [`SpecError`].
     pub fn parse(text: &str) -> Result<SchedulerSpec, SpecError> {
         let (name, rest) = split(text);
-        let Some(info) = registry::info(name) else {
+        let info = SchedulerSpec::known(name)?;
+        SchedulerSpec::with(info, &settings(info.name, rest)?)
+    }
+
+    /// The simulated scheduler of this name with these settings.
+    ///
+    /// # Errors
+    /// See [`SpecError`].
+    pub fn of(written: &Written<'_>) -> Result<SchedulerSpec, SpecError> {
+        SchedulerSpec::with(SchedulerSpec::known(written.name)?, &written.settings)
+    }
+
+    fn known(name: &str) -> Result<&'static Info, SpecError> {
+        registry::info(name).ok_or_else(|| {
             let names: Vec<_> = registry::ALL.iter().map(|info| info.name).collect();
-            return Err(SpecError::Unknown { name: name.to_owned(), hint: hint(name, &names) });
-        };
+            SpecError::Unknown { name: name.to_owned(), hint: hint(name, &names) }
+        })
+    }
+
+    fn with(info: &'static Info, settings: &[(&str, &str)]) -> Result<SchedulerSpec, SpecError> {
         let mut spec = SchedulerSpec::new(info);
-        for (name, value) in settings(info.name, rest)? {
+        for (name, value) in settings {
             spec.set(name, value)?;
         }
         Ok(spec)
@@ -190,11 +207,22 @@ impl OpenSpec {
     /// # Errors
     /// The text is wrong, or the value of a known tunable.
     pub fn parse(text: &str) -> Result<OpenSpec, SpecError> {
-        let Written { name, settings } = written(text)?;
+        OpenSpec::of(&written(text)?)
+    }
+
+    /// The scheduler of this name with these settings, for a real kernel.
+    ///
+    /// # Errors
+    /// The name is none, or the value of a known tunable is wrong.
+    pub fn of(written: &Written<'_>) -> Result<OpenSpec, SpecError> {
+        let &Written { name, ref settings } = written;
+        if !is_word(name) {
+            return Err(SpecError::NotAName { found: name.to_owned() });
+        }
         let known = registry::info(name).or_else(|| registry::info("none"));
         let mut known = SchedulerSpec::new(known.expect("none is a scheduler"));
         let mut own = Vec::new();
-        for (tunable, value) in settings {
+        for &(tunable, value) in settings {
             if known.knows(tunable) {
                 known.set(tunable, value)?;
             } else {

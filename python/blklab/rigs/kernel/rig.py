@@ -114,7 +114,7 @@ class KernelRig(ModelledDisks):
 
         ``kernel`` is the kernel after an ``@``, in the form of `describe`.
         """
-        checked, own = scheduler.parse(spec.told), spec.kernel
+        checked, own = scheduler.parse(spec), spec.kernel
         return checked if own is None else replace(checked, kernel=_told(cache.find(own)))
 
     def position(self) -> tuple[float, float | None]:
@@ -194,7 +194,7 @@ class KernelRig(ModelledDisks):
 
     def _order(self, experiment: Experiment, kernel: cache.Kernel) -> tuple[bytes, int]:
         """``guest.json``, and the guest's memory in MiB."""
-        chosen = scheduler.parse(experiment.scheduler.told)
+        chosen = scheduler.parse(experiment.scheduler)
         host = self.check_host(experiment.host)
         check_workload(self.name, experiment.job)
         job = core.describe_job(experiment.job, experiment.ignore_unsupported)

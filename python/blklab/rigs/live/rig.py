@@ -357,7 +357,7 @@ def _load(experiment: Experiment, found: target.Target, room: int) -> Load | Pro
 def _parsed(spec: SchedulerSpec) -> scheduler.Scheduler:
     if spec.kernel is not None:
         raise InputError(f"scheduler '{spec.label}': a kernel of its own needs --rig kernel")
-    return scheduler.parse(spec.told)
+    return scheduler.parse(spec)
 
 
 def _rate(result: Result) -> float:

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use super::lines::{Line, is_global};
 use super::options::real::{self, Handing};
 use super::options::{self, Draft, JobOption, Status};
 use super::value::{self, KbBase};
@@ -152,27 +153,26 @@ impl Reader<'_> {
             if line.len() > LINE_BYTES_MAX {
                 return Err(at(Problem::LineTooLong { found: line.len(), max: LINE_BYTES_MAX }));
             }
-            let line = line.split([';', '#']).next().unwrap_or("").trim();
-            if line.is_empty() {
-                continue;
-            }
-            if line.starts_with('[') {
-                let name = section_name(line).map_err(at)?;
-                if !self.including.is_empty() {
-                    return Err(at(Problem::SectionInInclude { section: name.to_owned() }));
+            let line = match Line::of(line) {
+                Line::Empty => continue,
+                Line::Section(line) => {
+                    let name = section_name(line).map_err(at)?;
+                    if !self.including.is_empty() {
+                        return Err(at(Problem::SectionInInclude { section: name.to_owned() }));
+                    }
+                    self.end_section(path)?;
+                    self.section = Some(Section { name: name.to_owned(), line: number, entries: Vec::new() });
+                    continue;
                 }
-                self.end_section(path)?;
-                self.section = Some(Section { name: name.to_owned(), line: number, entries: Vec::new() });
-                continue;
-            }
-            if self.section.is_none() {
-                let name = line.split('=').next().unwrap_or(line).trim().to_owned();
-                return Err(at(Problem::OutsideSection { name }));
-            }
-            if let Some(file) = line.strip_prefix("include").filter(|f| f.starts_with(char::is_whitespace)) {
-                self.include(file.trim(), path, number)?;
-                continue;
-            }
+                other if self.section.is_none() => {
+                    return Err(at(Problem::OutsideSection { name: other.name().to_owned() }));
+                }
+                Line::Include(file) => {
+                    self.include(file, path, number)?;
+                    continue;
+                }
+                Line::Option(line) => line,
+            };
             let line = self.substitute(line).map_err(at)?;
             let (name, value) = match line.split_once('=') {
                 Some((name, value)) => (name.trim().to_owned(), Some(value.trim().to_owned())),
@@ -255,7 +255,7 @@ impl Reader<'_> {
     /// The current section is complete: applies its options over the defaults.
     fn end_section(&mut self, path: &str) -> Result<(), JobError> {
         let Some(section) = self.section.take() else { return Ok(()) };
-        let is_global = section.name.starts_with("global");
+        let is_global = is_global(&section.name);
         let mut draft = self.global.clone();
         // Options that change the meaning of others come first, wherever they are.
         let (first, later): (Vec<_>, Vec<_>) =

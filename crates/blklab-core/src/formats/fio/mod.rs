@@ -1,10 +1,12 @@
 //! fio's formats: job files, and the output of a run.
 //!
-//! [`jobfile`] reads a job file; [`options`] has a row for each option and [`value`] the notation
+//! [`jobfile`] reads a job file, [`changes`] changes some of its options; [`options`] has a row for each option and [`value`] the notation
 //! of numbers, sizes and times. For rigs where fio itself issues the I/O, [`writer`] writes the job
 //! file of a plan, and [`output`] converts fio's output into a result.
 
+pub mod changes;
 pub mod jobfile;
+mod lines;
 pub mod options;
 pub mod output;
 pub mod value;
