@@ -1,7 +1,4 @@
-"""The `sim` rig: scheduler, block layer and disk in virtual time, in the Rust core.
-
-All use of the compiled core goes through here.
-"""
+"""The `sim` rig: scheduler, block layer and disk in virtual time, in the Rust core."""
 
 from __future__ import annotations
 
