@@ -37,8 +37,8 @@ WAYS: Mapping[Way, str] = {
 }
 """What an I/O waits for in a replay."""
 FITS: Mapping[Fit, str] = {
-    "refuse": "I/O beyond the end of the disk is an error",
-    "wrap": "addresses beyond the end begin again at the start",
+    "refuse": "an error",
+    "wrap": "addresses begin again at the start",
     "scale": "all addresses are scaled to the disk",
 }
 """What happens to addresses beyond the end of the disk."""
