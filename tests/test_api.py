@@ -139,9 +139,15 @@ def test_a_listener_without_methods_of_its_own_is_enough() -> None:
     silent = blklab.Listener()
     silent.note("a")
     silent.kept(["1"], study=False)
+    seen = []
     with silent.runs(3, "x") as ended, silent.run(SimRig()), silent.building() as steps:
         ended(SimpleNamespace())
         steps.note("b")
+        seen.append("inside")
+    with pytest.raises(RunError, match="a failed run"), silent.run(SimRig()):
+        raise RunError("a failed run")
+    assert seen == ["inside"]
+    assert len(blklab.compare(**SMALL, listener=silent).rows()) == 4
 
 
 @pytest.fixture

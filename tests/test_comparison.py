@@ -291,8 +291,9 @@ def test_words_name_the_winner_and_its_lead_or_the_minimum_detectable() -> None:
     assert sentence(noisy, "both").startswith("not known (minimum detectable: ")
     assert short(noisy) == "not known"
     wild = decide({"a": [1.0, 9e9, 2.0], "b": [2e9, 1.0, 3.0]})
-    assert "minimum detectable: more than 1000 times; more repeats detect less" in sentence(
-        wild, "both"
+    assert (
+        "minimum detectable: more than 1000 times; more repeats detect smaller differences"
+        in sentence(wild, "both")
     )
     single = decide({"a": [1.0], "b": [2.0]})
     assert "use more --repeats or a longer --budget" in sentence(single, "both")

@@ -162,6 +162,28 @@ def test_the_tests_that_hold_a_promise_exist() -> None:
         assert not missing, (page.name, missing)
 
 
+def test_the_files_that_the_notes_for_developers_name_exist() -> None:
+    listed = ("git", "ls-files", "--cached", "--others", "--exclude-standard")
+    tree = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    # A note may name the end of a path, as long as it is whole: `hdd/arm.rs`.
+    ends = {
+        file[start:]
+        for file in tree.split()
+        for start in [0, *(at.end() for at in re.finditer("/", file))]
+    }
+    missing, seen = [], 0
+    for page in sorted((ROOT / "docs/internals").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"`([\w./{},-]+\.(?:py|pyi|rs|toml|md|sh))(?:::?\w+)?`", text):
+            before, _, rest = name.partition("{")
+            several, _, after = rest.partition("}")
+            files = [f"{before}{one}{after}" for one in several.split(",")] if rest else [name]
+            seen += len(files)
+            missing += [(page.name, file) for file in files if file not in ends]
+    assert seen > 200
+    assert not missing
+
+
 def test_links_to_elsewhere_are_well_formed() -> None:
     for page in PAGES:
         for target in links(page):

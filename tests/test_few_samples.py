@@ -166,7 +166,8 @@ def test_a_difference_of_one_io_is_none() -> None:
     coarse = decide(eight, resolution=1 + 1 / 8)
     assert coarse.winner is None and coarse.visible == 1.125 and coarse.is_settled
     assert sentence(coarse, "throughput") == (
-        "not known (minimum detectable: 12.5 %, which is one I/O of a run; longer runs detect less)"
+        "not known (minimum detectable: 12.5 %, which is one I/O of a run; "
+        "longer runs detect smaller differences)"
     )
     assert decide({"a": [10.0] * 5, "b": [8.0] * 5}, resolution=1 + 1 / 8).winner == "a"
 

@@ -16,7 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blklab import fio
+import blklab
+from blklab import _core, fio
+from blklab.base.catalogue import Entry
 from blklab.domain.result import Result
 from blklab.fio import json_format
 from blklab.fio.status import report
@@ -249,3 +251,30 @@ def test_a_run_in_real_time_ended_when_it_did_and_one_in_virtual_time_in_1970(
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_our_json_read_as_fios_has_the_same_figures() -> None:
+    text = (
+        "[global]\nioengine=libaio\ndirect=1\nsize=16m\n"
+        "[reads]\nrw=randrw\niodepth=8\nnumjobs=2\n[writes]\nrw=write\nbs=64k\nfsync=16\n"
+    )
+    run = blklab.run_job(Entry("a", Path("a.fio"), text), disk="950pro-256gb", seed=3)
+    job = _core.FioJob(text, "a.fio", {}, False, 1 << 30, 3)
+    read = Result.from_run(job.read(run.fio_output("json+"), run.result.duration_ns))
+    assert [one.name for one in read.jobs] == ["reads", "reads", "writes"]
+    for before, after in zip(run.result.jobs, read.jobs, strict=True):
+        # fio's times are whole milliseconds.
+        assert abs(after.end_ns - after.start_ns - (before.end_ns - before.start_ns)) <= 1_000_000
+        assert after.sync_lat.count == before.sync_lat.count
+        for name in ("read", "write", "trim"):
+            ours, fios = before.direction(name), after.direction(name)
+            assert (fios.ios, fios.bytes) == (ours.ios, ours.bytes)
+            assert abs(fios.runtime_ns - ours.runtime_ns) <= 1_000_000
+            assert (fios.clat.count, fios.clat.min_ns) == (ours.clat.count, ours.clat.min_ns)
+            assert fios.clat.max_ns == ours.clat.max_ns
+            assert fios.clat_hist.total == ours.clat_hist.total
+            if ours.ios:
+                percent = (50.0, 99.0, 99.9)
+                steps = fios.clat_hist.percentiles(percent) / ours.clat_hist.percentiles(percent)
+                # fio's buckets are under one percent of 64 to the power of two.
+                assert (abs(steps - 1) < 1 / 64).all()

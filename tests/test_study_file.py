@@ -129,6 +129,22 @@ def test_a_broken_file_is_refused_with_line_and_key(
     assert "\n" not in str(refused.value)
 
 
+def test_the_error_of_a_broken_file_has_fields() -> None:
+    with pytest.raises(InputError) as caught:
+        parse(entry(TEXT.replace("repeats = 3", "repeat = 3")))
+    wrong = caught.value
+    assert (wrong.file, wrong.line, wrong.option) == (str(entry("").path), 5, "repeat")
+    assert (wrong.found, wrong.nearest) == ("repeat", "repeats")
+    with pytest.raises(InputError) as caught:
+        parse(entry(TEXT.replace("repeats = 3", "repeats = 'x'")))
+    wrong = caught.value
+    assert (wrong.line, wrong.option, wrong.found) == (5, "repeats", '"x"')
+    assert wrong.expected and str(wrong).endswith(f"expected {wrong.expected}")
+    with pytest.raises(InputError) as caught:
+        parse(entry("a = 1\nb = = 2\n"))
+    assert (caught.value.file, caught.value.line) == (str(entry("").path), 2)
+
+
 def test_without_parts_there_is_no_study() -> None:
     with pytest.raises(InputError, match=r"s\.toml:3: part: missing; expected at least one"):
         parse(entry('title = "a"\nquestion = "b"\npart = []\n'))

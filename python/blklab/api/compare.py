@@ -267,7 +267,7 @@ def _resumed(store: str | None, number: int | None, listener: Listener) -> _Work
             f"comparison {found.id} cannot be resumed: it had a budget of {asked.budget}; its "
             f"finished runs are stored: blklab report {found.id}"
         )
-    where = rig_of(RigSpec.told(asked.rig, asked.options))
+    where = rig_of(RigSpec.of_options(asked.rig, asked.options))
     where.put_right()
     requests.check_same(f"comparison {found.id}", found.setup, describe(asked.setup, where), asked)
     return _Work(asked, found.setup, where, in_store.go_on(kept, found.id))

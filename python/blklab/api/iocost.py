@@ -12,7 +12,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from blklab.api.simulate import simulate
 from blklab.base.catalogue import Entry
@@ -20,6 +19,7 @@ from blklab.domain import core, specs
 from blklab.domain.experiment import Disk
 from blklab.domain.histogram import Histogram
 from blklab.domain.iocost import BLOCK_BYTES, IoCost
+from blklab.domain.result import Direction
 from blklab.errors import InputError
 
 DEPTH, JOBS = 256, 8
@@ -163,7 +163,7 @@ class Bench:
         parts = self._directions(run, self._seconds)
         return Histogram.merged(each.clat_hist for each in parts).percentile(percent) / 1e3
 
-    def _directions(self, run: IoCostRun, seconds: float) -> Sequence[Any]:
+    def _directions(self, run: IoCostRun, seconds: float) -> Sequence[Direction]:
         text = run.job(self._size, seconds)
         entry = Entry("io.cost", Path("io.cost"), text)
         result = simulate(entry, disk=self._disk, seed=self._seed, host=self._host)

@@ -83,6 +83,7 @@ def run(load: Load, device: Path, directory: Path, *, ahead: bool) -> Measured:
 
 def read(text: str, cpu_s: float) -> Measured:
     """fio's JSON. RunError if it is not that."""
+    # Not by `FioJob.read`: it expects each process, and this job prints them as one group.
     try:
         [job] = json.loads(text[text.index("{") :])["jobs"]
         reads = job["read"]

@@ -73,12 +73,6 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, allow_nan=False).replace("\x7f", "\\u007f"))
 
 
-def print_ignored(options: Iterable[str]) -> None:
-    """Prints the options that `--ignore-unsupported` left out, on stderr."""
-    for option in options:
-        print_note(f"ignored: {option}")
-
-
 def print_notes(notes: Iterable[str]) -> None:
     """Prints the differences from the requested settings, on stderr."""
     for note in notes:

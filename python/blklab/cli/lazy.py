@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, cast
 
@@ -24,9 +24,9 @@ class Listed:
     """Module below ``blklab.cli`` and the name in it: a function, or a group's ``typer.Typer``."""
     help: str
     """Its purpose, one line of the list of commands on a terminal of 80 columns."""
-    computes: bool = True
-    """The command changes nothing on this machine, unless it uses another rig than the
-    simulator."""
+    gives_up_rights: bool = field(kw_only=True)
+    """Whether root gives up its rights before the command, which changes nothing on this machine
+    unless it uses another rig than the simulator. No default: each command decides."""
 
     def load(self) -> typer.Typer:
         """Its module's own, or an application of this one command."""
@@ -36,7 +36,7 @@ class Listed:
             alone = typer.Typer(rich_markup_mode=None, add_completion=False)
             alone.command(name)(found)
             found = alone
-        if self.computes:
+        if self.gives_up_rights:
             for one in found.registered_commands:
                 assert one.callback is not None
                 one.callback = fewer(one.callback)
@@ -45,46 +45,90 @@ class Listed:
 
 COMMANDS: Mapping[str, Listed] = {
     "compare": Listed(
-        "compare:compare", "Compare schedulers on disks and workloads, and rank them."
+        "compare:compare",
+        "Compare schedulers on disks and workloads, and rank them.",
+        gives_up_rights=True,
     ),
-    "run": Listed("run:run", "Run a published comparison again, and check its statements."),
-    "fio": Listed("fio:fio", "Run one fio job file once and print what fio prints."),
-    "explain": Listed("explain:explain", "Show what happened to each request of a run, and why."),
-    "trace": Listed("trace:app", "Check, show, import and change traces of I/O."),
-    "record": Listed("record:record", "Record the I/O of a simulated run, for whatif and trace."),
+    "run": Listed(
+        "run:run",
+        "Run a published comparison again, and check its statements.",
+        gives_up_rights=True,
+    ),
+    "fio": Listed(
+        "fio:fio", "Run one fio job file once and print what fio prints.", gives_up_rights=True
+    ),
+    "explain": Listed(
+        "explain:explain",
+        "Show what happened to each request of a run, and why.",
+        gives_up_rights=True,
+    ),
+    "trace": Listed(
+        "trace:app", "Check, show, import and change traces of I/O.", gives_up_rights=True
+    ),
+    "record": Listed(
+        "record:record",
+        "Record the I/O of a simulated run, for whatif and trace.",
+        gives_up_rights=True,
+    ),
     "whatif": Listed(
-        "whatif:whatif", "Say which scheduler would have served a recorded load best."
+        "whatif:whatif",
+        "Say which scheduler would have served a recorded load best.",
+        gives_up_rights=True,
     ),
     "devices": Listed(
         "devices:devices",
         "Show this machine's disks, and what sets their scheduler.",
-        computes=False,
+        gives_up_rights=False,
     ),
-    "disks": Listed("disks:app", "List the disk models, or all details of one."),
-    "schedulers": Listed("catalogue:schedulers", "List the I/O schedulers, or one's tunables."),
-    "workloads": Listed("catalogue:workloads", "List the workloads: job files and real programs."),
-    "studies": Listed("catalogue:studies", "List the published comparisons that can be run again."),
+    "disks": Listed(
+        "disks:app", "List the disk models, or all details of one.", gives_up_rights=True
+    ),
+    "schedulers": Listed(
+        "catalogue:schedulers", "List the I/O schedulers, or one's tunables.", gives_up_rights=True
+    ),
+    "workloads": Listed(
+        "catalogue:workloads",
+        "List the workloads: job files and real programs.",
+        gives_up_rights=True,
+    ),
+    "studies": Listed(
+        "catalogue:studies",
+        "List the published comparisons that can be run again.",
+        gives_up_rights=True,
+    ),
     "host": Listed(
         "host:app",
         "Show the modelled host; measure its costs on this machine.",
-        computes=False,
+        gives_up_rights=False,
     ),
-    "report": Listed("results:report", "Write a report again, without running anything."),
+    "report": Listed(
+        "results:report", "Write a report again, without running anything.", gives_up_rights=True
+    ),
     "restore": Listed(
-        "devices:restore", "Undo what a killed run left on real disks.", computes=False
+        "devices:restore", "Undo what a killed run left on real disks.", gives_up_rights=False
     ),
     "apply": Listed(
-        "apply:apply", "Set a disk's scheduler, now and after every boot.", computes=False
+        "apply:apply", "Set a disk's scheduler, now and after every boot.", gives_up_rights=False
     ),
-    "status": Listed("apply:status", "Check that applied settings still hold.", computes=False),
-    "undo": Listed("apply:undo", "Undo the latest apply.", computes=False),
-    "verify": Listed("verify:verify", "Compare the simulator with a real kernel.", computes=False),
-    "results": Listed("results:app", "List, show, compare, export and remove stored results."),
+    "status": Listed(
+        "apply:status", "Check that applied settings still hold.", gives_up_rights=False
+    ),
+    "undo": Listed("apply:undo", "Undo the latest apply.", gives_up_rights=False),
+    "verify": Listed(
+        "verify:verify", "Compare the simulator with a real kernel.", gives_up_rights=False
+    ),
+    "results": Listed(
+        "results:app",
+        "List, show, compare, export and remove stored results.",
+        gives_up_rights=True,
+    ),
     "kernel": Listed(
-        "kernel:app", "Build Linux as a program, patched or not, and start it.", computes=False
+        "kernel:app",
+        "Build Linux as a program, patched or not, and start it.",
+        gives_up_rights=False,
     ),
     "disk": Listed(
-        "disk:app", "Make a modelled disk a block device of this machine.", computes=False
+        "disk:app", "Make a modelled disk a block device of this machine.", gives_up_rights=False
     ),
 }
 """By name, in the order in which they are listed."""

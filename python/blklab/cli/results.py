@@ -12,6 +12,7 @@ import typer
 import blklab
 from blklab.api.names import EXPORT_FORMATS
 from blklab.base.files import check_files
+from blklab.base.plain import plain
 from blklab.base.text import shown
 from blklab.cli import complete, console, streams
 from blklab.cli.listening import Terminal
@@ -189,7 +190,6 @@ def diff(
     store: StoreName = None,
 ) -> None:  # fmt: skip
     """Compare two sets of comparisons: B's figures divided by A's."""
-    from blklab.base.plain import plain
     from blklab.cli import difference
 
     found = blklab.difference(numbers(first), numbers(second), store=store, listener=Terminal())

@@ -90,7 +90,7 @@ class RigSpec:
         return cls(rig) if isinstance(rig, str) else rig
 
     @classmethod
-    def told(cls, name: str, options: Mapping[str, str | None]) -> RigSpec:
+    def of_options(cls, name: str, options: Mapping[str, str | None]) -> RigSpec:
         """From its `options`."""
         return cls(
             name,

@@ -30,7 +30,7 @@ WAYS: Mapping[Way, str] = {
 }
 """What an I/O waits for in a replay."""
 FITS: Mapping[Fit, str] = {
-    "refuse": "it is an error",
+    "refuse": "an error",
     "wrap": "addresses begin again at the start",
     "scale": "all addresses are scaled to the disk",
 }

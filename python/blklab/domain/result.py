@@ -50,15 +50,23 @@ class Direction:
     """One direction of one job. Counts only I/O after ``ramp_time``."""
 
     ios: int
+    """I/Os that have completed."""
     bytes: int
+    """Bytes of these I/Os."""
     runtime_ns: int
     """The time that divides bandwidth and IOPS."""
     slat: LatencySummary
+    """Submission latencies, ns."""
     clat: LatencySummary
+    """Completion latencies, ns: from the end of the submission."""
     lat: LatencySummary
+    """Total latencies, ns: from the start of the submission."""
     bw: SampleSummary
+    """Bandwidth, KiB/s, sampled over time as fio samples it."""
     iops: SampleSummary
+    """I/Os per second, sampled in the same way."""
     clat_hist: Histogram
+    """Histogram of `clat`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,24 +74,40 @@ class Job:
     """One fio process."""
 
     name: str
+    """The name of its section in the job file."""
     group: int
+    """fio's reporting group, from 0."""
     group_reporting: bool
+    """Whether fio prints its group as one job."""
     options: tuple[tuple[str, str], ...]
+    """Its options as given, with their values."""
     percentiles: tuple[float, ...]
+    """The percentiles to print, in percent."""
     start_ns: int
+    """From the start of the run."""
     end_ns: int
+    """From the start of the run."""
     user_ns: int
+    """CPU time in user mode."""
     system_ns: int
+    """CPU time in the kernel."""
     context_switches: int
     read: Direction
     write: Direction
     trim: Direction
     sync_lat: LatencySummary
+    """Latencies of fsync and its kind, ns."""
     sync_hist: Histogram
+    """Histogram of `sync_lat`."""
     depth_levels: tuple[int, ...]
+    """I/Os by depth when queued, 7 counts: 1, 2, 4, 8, 16, 32, 64 and more."""
     submit_levels: tuple[int, ...]
+    """Submit calls by their number of I/Os, 7 counts: 0, 1 to 4, 5 to 8, 9 to 16, 17 to 32, 33 to
+    64, more."""
     complete_levels: tuple[int, ...]
+    """The same for calls that reap completions."""
     latency_levels: tuple[int, ...]
+    """I/Os by total latency, in fio's classes from 2 ns to 2 s; the last has all longer ones."""
 
     def direction(self, name: str) -> Direction:
         """``read``, ``write`` or ``trim``."""
@@ -100,16 +124,21 @@ class Series(Table):
     """
 
     interval_ns: int
+    """The length of an interval. Each column has one number per interval."""
     read_bytes: Ints
     write_bytes: Ints
     read_ios: Ints
     write_ios: Ints
     read_clat_sum_ns: Ints
+    """Sum of the completion latencies of reads that completed in the interval."""
     write_clat_sum_ns: Ints
     read_clat_max_ns: Ints
+    """The longest of them."""
     write_clat_max_ns: Ints
     waiting_milli: Ints
+    """Requests in the scheduler: the mean over the interval, times 1000."""
     in_flight_milli: Ints
+    """Commands in flight: the mean over the interval, times 1000."""
 
     def columns(self) -> dict[str, Ints]:
         """``start_ns`` of each interval, then the counters that were measured."""

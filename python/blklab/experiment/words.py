@@ -159,8 +159,11 @@ def _seen(verdict: Verdict) -> str:
     if _is_fine(verdict):
         return f"minimum detectable: {size}"
     if verdict.visible <= verdict.resolution:
-        return f"minimum detectable: {size}, which is one I/O of a run; longer runs detect less"
-    return f"minimum detectable: {size}; more repeats detect less"
+        return (
+            f"minimum detectable: {size}, which is one I/O of a run; "
+            "longer runs detect smaller differences"
+        )
+    return f"minimum detectable: {size}; more repeats detect smaller differences"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Rigs run experiments. Each is one file with a `Rig`, and one line below."""
+"""Rigs run experiments. Each is a file or a folder with a `Rig`, and one line below."""
 
 from __future__ import annotations
 

@@ -50,9 +50,13 @@ def parse(text: bytes, name: str) -> tuple[ComparisonDocument, ...]:
     try:
         head = msgspec.json.decode(text, type=_Head)
         if (head.format, head.version) != (FORMAT, VERSION):
+            found = f"'{head.format:.40}' of version {head.version}"
+            expected = f"'{FORMAT}' of version {VERSION}"
             raise InputError(
-                f"{name}: '{head.format:.40}' of version {head.version}; expected '{FORMAT}' of "
-                f"version {VERSION}, as 'blklab results export' writes it"
+                f"{found}; expected {expected}, as 'blklab results export' writes it",
+                name,
+                found=found,
+                expected=expected,
             )
         document = msgspec.json.decode(text, type=Document)
         for place, one in enumerate(document.comparisons):
@@ -60,14 +64,16 @@ def parse(text: bytes, name: str) -> tuple[ComparisonDocument, ...]:
             try:
                 setup = msgspec.convert(one.setup, SetupDocument)
             except msgspec.ValidationError as error:
+                # msgspec gives the place in its text only.
                 told = str(error).replace("`$", f"`{where}.setup", 1)
-                raise InputError(f"{name}: {told}") from error
+                raise InputError(told, name) from error
             if wrong := check(one, setup):
-                raise InputError(f"{name}: {wrong.replace('$', where, 1)}")
+                raise InputError(wrong.replace("$", where, 1), name)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError) as error:
         raise InputError(
-            f"{name}: not what 'blklab results export' writes as JSON: "
-            f"{error if not isinstance(error, RecursionError) else 'nested too deeply'}"
+            "not what 'blklab results export' writes as JSON: "
+            f"{error if not isinstance(error, RecursionError) else 'nested too deeply'}",
+            name,
         ) from error
     return document.comparisons
 

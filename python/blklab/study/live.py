@@ -40,7 +40,7 @@ class RealDisk:
 def real_disk(spec: str, options: Mapping[str, str | None]) -> RealDisk:
     """The disk that the user names. InputError if there is none, or if this user may not set its
     scheduler, because a study compares several."""
-    disk = rig_of(RigSpec.told(RIG, options)).find_disk(spec)
+    disk = rig_of(RigSpec.of_options(RIG, options)).find_disk(spec)
     queues = [queue.named(name) for name in target.find(spec).disks]
     for one in queues:
         if not os.access(one.disk / "queue/scheduler", os.W_OK):

@@ -112,11 +112,26 @@ class Study:
         return wrong(self.file, path, message)
 
 
-def wrong(file: Entry, path: KeyPath, message: str) -> InputError:
+def wrong(
+    file: Entry,
+    path: KeyPath,
+    message: str,
+    *,
+    found: str | None = None,
+    expected: str | None = None,
+    nearest: str | None = None,
+) -> InputError:
     """One line: file, line, key, and the error."""
-    keys = [str(step) for step in path if isinstance(step, str)]
-    where = f"{file.path}:{line_of(file.text, path)}: "
-    return InputError(" ".join(f"{where}{': '.join([*keys[-1:], message])}".split()))
+    keys = [str(step) for step in path if isinstance(step, str)][-1:]
+    return InputError(
+        " ".join(": ".join([*keys, message]).split()),
+        str(file.path),
+        line_of(file.text, path),
+        option=keys[0] if keys else None,
+        found=found,
+        expected=expected,
+        nearest=nearest,
+    )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from blklab.base.catalogue import Entry
 from blklab.domain import specs
-from blklab.errors import InputError, nearest
+from blklab.errors import InputError, closest, nearest
 from blklab.experiment.statistics import MATTERS
 from blklab.study import keys
 from blklab.study.keys import Key
@@ -30,21 +30,23 @@ def parse(file: Entry) -> Study:
 
 def _document(file: Entry) -> dict[str, Any]:
     if len(file.text) > _CHARACTERS_MAX:
-        raise InputError(f"{file.path}: not a study: more than {_CHARACTERS_MAX} characters")
+        reason = f"not a study: more than {_CHARACTERS_MAX} characters"
+        raise InputError(reason, str(file.path))
     for place, row in enumerate(file.text.split("\n"), 1):
         # tomllib needs time quadratic in the parts of a key: more than an hour for 200 KB of dots.
         if max(part.count(".") for part in row.split("=")) > _DOTS_MAX:
-            raise InputError(f"{file.path}:{place}: more than {_DOTS_MAX} dots; no key has so many")
+            reason = f"more than {_DOTS_MAX} dots; no key has so many"
+            raise InputError(reason, str(file.path), place)
     try:
         return tomllib.loads(file.text)
     except tomllib.TOMLDecodeError as error:
         found = _SYNTAX.fullmatch(str(error))
         text = " ".join((found[1] if found else str(error)).split())
-        line = found[2] if found and found[2] else file.text.count("\n") + 1
-        raise InputError(f"{file.path}:{line}: {text}") from None
+        line = int(found[2]) if found and found[2] else file.text.count("\n") + 1
+        raise InputError(text, str(file.path), line) from None
     except (RecursionError, ValueError):
         # Integers of thousands of digits, lists in lists in lists.
-        raise InputError(f"{file.path}: numbers or lists are too long or too deep") from None
+        raise InputError("numbers or lists are too long or too deep", str(file.path)) from None
 
 
 class _Reader:
@@ -102,6 +104,8 @@ class _Reader:
                     (*path, "schedulers", place),
                     f"'{scheduler}': the study has no [[kernel]] of name '{kernel}'"
                     f"{nearest(kernel, self._kernels)}",
+                    found=kernel,
+                    nearest=closest(kernel, self._kernels),
                 )
         claims = [
             self._claim(claim, (*path, "claim", place), row)
@@ -126,11 +130,18 @@ class _Reader:
     def _claim(self, table: dict[str, Any], path: KeyPath, part: Mapping[str, Any]) -> Claim:
         kind = table.get("kind")
         if not isinstance(kind, str) or kind not in keys.CLAIMS:
-            expected = f"expected one of {', '.join(keys.CLAIMS)}"
+            one_of = f"one of {', '.join(keys.CLAIMS)}"
+            expected = f"expected {one_of}"
             if "kind" not in table:
-                raise self._wrong(path, f"the key 'kind' is missing; {expected}")
+                raise self._wrong(path, f"the key 'kind' is missing; {expected}", expected=one_of)
             hint = nearest(kind, keys.CLAIMS) if isinstance(kind, str) else f"; {expected}"
-            raise self._wrong((*path, "kind"), f"found {_shown(kind)}{hint}")
+            raise self._wrong(
+                (*path, "kind"),
+                f"found {_shown(kind)}{hint}",
+                found=_shown(kind),
+                expected=one_of,
+                nearest=closest(kind, keys.CLAIMS) if isinstance(kind, str) else None,
+            )
         row = self._checked(table, path, keys.CLAIMS[kind])
         values = row.get("values", {})
         for name in ("disks", "workloads", "schedulers"):
@@ -168,34 +179,58 @@ class _Reader:
             if name not in there:
                 step = name if path[-1] == "values" else place
                 raise self._wrong(
-                    (*path, step), f"the part has no '{name}'{nearest(name, there)}"
-                )  # fmt: skip
+                    (*path, step),
+                    f"the part has no '{name}'{nearest(name, there)}",
+                    found=name,
+                    nearest=closest(name, there),
+                )
 
     def _checked(self, table: dict[str, Any], path: KeyPath, rows: Sequence[Key]) -> dict[str, Any]:
         known = {key.name: key for key in rows}
         for name in table:
             if name not in known:
-                raise self._wrong((*path, name), f"there is no such key{nearest(name, known)}")
+                raise self._wrong(
+                    (*path, name),
+                    f"there is no such key{nearest(name, known)}",
+                    found=name,
+                    nearest=closest(name, known),
+                )
         for key in rows:
             if key.name in table:
                 self._fits(table[key.name], (*path, key.name), key.shape)
             elif key.default is None:
                 where = f"[[{'.'.join(s for s in path if isinstance(s, str))}]] " if path else ""
                 raise self._wrong(
-                    path, f"{where}the key '{key.name}' is missing ({key.help}); "
-                    f"expected {key.shape.expected}"
-                )  # fmt: skip
+                    path,
+                    f"{where}the key '{key.name}' is missing ({key.help}); "
+                    f"expected {key.shape.expected}",
+                    expected=key.shape.expected,
+                )
         return table
 
     def _fits(self, value: Any, path: KeyPath, shape: keys.Shape) -> None:
         if not shape.fits(value):
-            raise self._wrong(path, f"found {_shown(value)}, expected {shape.expected}")
+            found = _shown(value)
+            raise self._wrong(
+                path,
+                f"found {found}, expected {shape.expected}",
+                found=found,
+                expected=shape.expected,
+            )
         if shape.of_each is not None:
             for name, item in value.items():
                 self._fits(item, (*path, name), shape.of_each)
 
-    def _wrong(self, path: KeyPath, message: str) -> InputError:
-        return wrong(self._file, path, message)
+    def _wrong(
+        self,
+        path: KeyPath,
+        message: str,
+        *,
+        found: str | None = None,
+        expected: str | None = None,
+        nearest: str | None = None,
+    ) -> InputError:
+        return wrong(self._file, path, message, found=found, expected=expected, nearest=nearest)
 
 
 def _shown(value: Any) -> str:

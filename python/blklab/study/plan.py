@@ -57,7 +57,7 @@ def plan(study: Study, asked: Asked | None = None) -> list[PlannedPart]:
     planned = [_part(study, number, asked, real) for number in range(len(study.parts))]
     if not any(part.setup for part in planned):
         reasons = dict.fromkeys(skip.why for part in planned for skip in part.skipped)
-        raise InputError(f"{study.file.path}: nothing to run: {'; '.join(reasons)}")
+        raise InputError(f"nothing to run: {'; '.join(reasons)}", str(study.file.path))
     return planned
 
 

@@ -68,6 +68,6 @@ def run(
 
 def _place(part: PlannedPart, built: Sequence[kernels.BuiltKernel]) -> Rig:
     if part.rig != "kernel":
-        return rig_of(RigSpec.told(part.rig, part.options))
+        return rig_of(RigSpec.of_options(part.rig, part.options))
     used = kernels.needed([part])
     return kernels.rig([kernel for kernel in built if kernel.order.name in used])

@@ -1,7 +1,7 @@
 //! The scheduler's interface, after the kernel's elevator hooks, and the registry.
 //!
-//! Adding a scheduler is one new file (or folder) here and one line in
-//! [`schedulers!`](registry). A scheduler owns which request goes next; the block
+//! Adding a scheduler is one new file (or folder) here and two lines: its module below, and
+//! its entry in [`schedulers!`](registry). A scheduler owns which request goes next; the block
 //! layer owns the requests, their tags and the disk. [`shared`] has what several schedulers
 //! use, [`containers`](crate::containers) the data structures below them.
 
