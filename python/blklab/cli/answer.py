@@ -24,29 +24,31 @@ _WORTH_TELLING = 1.1
 """Smaller differences between the best and the worst appear only in the tables."""
 
 
-def show_answer(analysis: Analysis, setup: SetupData, out: Console) -> None:
-    """Print it."""
+def show_answer(analysis: Analysis, setup: SetupData, out: Console, *, more: str) -> None:
+    """Print it, the recommendations first; `more` says where the other figures are, or is
+    empty. With the default workloads it fits on 24 lines, with the prompt."""
     from rich.text import Text
 
-    disks = list(analysis.recommendations)
-    for first in range(0, len(disks), _DISKS_IN_A_ROW):
-        out.print()
-        out.print(_table(analysis, disks[first : first + _DISKS_IN_A_ROW]))
-    for line in _largest(analysis.cells):
-        out.print(shown(line))
-    out.print()
     for disk, verdicts in analysis.recommendations.items():
         verdict = verdicts[analysis.objective]
         line = f"{disk}, all workloads: {sentence(verdict, analysis.objective)}"
         out.print(Text(shown(line), "green" if verdict.winner else ""))
+    disks = list(analysis.recommendations)
+    for first in range(0, len(disks), _DISKS_IN_A_ROW):
+        out.print()
+        out.print(_table(analysis, disks[first : first + _DISKS_IN_A_ROW]))
+    out.print()
+    for line in _largest(analysis.cells):
+        out.print(shown(line))
     repeats = setup["repeats"]
-    drawn = ", each with drawn disks" if setup.get("drawn_disks") else ""
+    drawn = " with drawn disks" if setup.get("drawn_disks") else ""
     told = f"medians of {repeats} repeat{'s' * (repeats > 1)}{drawn}"
-    out.print(f"Ranked by {analysis.objective}; {told}.")
+    out.print(f"Ranked by {analysis.objective}; {told}. {more}".rstrip())
 
 
 def _table(analysis: Analysis, disks: Sequence[str]) -> Any:
     rows = table("ahead under", *map(shown, disks))
+    rows.show_edge = False  # it would be an empty line above and below
     cells = {(cell.disk, cell.workload): cell for cell in analysis.cells}
     for load in dict.fromkeys(cell.workload for cell in analysis.cells):
         here = [cells.get((disk, load)) for disk in disks]

@@ -40,11 +40,12 @@ def show(analysis: Analysis, setup: SetupData, page: Path | None, *, verbose: bo
             out.print(shown(f"{pair['scheduler']} was not run on {pair['disk']}: {pair['why']}."))
         show_advice(analysis, out)
         _show_method(analysis, setup, out)
-    if not in_full or len(analysis.cells) > 1:
-        show_answer(analysis, setup, out)
     if not in_full:
+        show_answer(analysis, setup, out, more="All figures: --verbose.")
         _show_notes(analysis, out)
-        out.print("All figures: --verbose, or the report.")
+    elif len(analysis.cells) > 1:
+        out.print()
+        show_answer(analysis, setup, out, more="")
     show_not_validated(setup, out)
     if stopping := setup.get("stopping"):
         out.print(f"Stopped: {stopping['text']}.")
