@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import blklab
+from blklab import programs as known_programs
 from blklab.base.journal import Journal
 from blklab.base.signals import Signals
-from blklab.domain import core, scheduler
+from blklab.domain import core, recordings, scheduler, specs
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
 from blklab.rigs import sim
@@ -189,7 +190,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     # For modules that load it later, and for those that have loaded it.
     monkeypatch.setitem(sys.modules, "blklab._core", fake_core)
     monkeypatch.setattr(blklab, "_core", fake_core, raising=False)
-    for module in (core, scheduler, sim):
+    for module in (core, known_programs, recordings, scheduler, sim, specs):
         monkeypatch.setattr(module, "_core", fake_core)
     disks, workloads = tmp_path / "disks", tmp_path / "workloads"
     disks.mkdir()

@@ -74,19 +74,31 @@ class Host:
 
 
 class Scheduler:
-    def __init__(self, text: str, real: bool = False) -> None:
-        self.text = text
-        self.name, _, settings = text.partition(":")
+    def __init__(
+        self, name: str, settings: Sequence[tuple[str, str]] = (), real: bool = False
+    ) -> None:
+        self.name = name
         if self.name not in _SCHEDULERS:
             raise InputError(f"no scheduler '{self.name}'")
-        self.changed = dict(pair.split("=") for pair in settings.split(",") if pair)
+        self.changed = dict(settings)
+        changes = ",".join(f"{key}={value}" for key, value in settings)
+        self.text = f"{name}:{changes}" if changes else name
         self.settings = ({"fifo_batch": "16"} if self.name == "mq-deadline" else {}) | self.changed
         self.own: list[tuple[str, str]] = []
 
 
 def split_scheduler(text: str) -> tuple[str, list[tuple[str, str]]]:
-    found = Scheduler(text)
-    return found.name, list(found.changed.items())
+    name, _, settings = text.partition(":")
+    return name, pairs(settings, name, "") if settings else []
+
+
+def pairs(text: str, owner: str, expected: str) -> list[tuple[str, str]]:
+    return [(key, value) for key, _, value in (one.partition("=") for one in text.split(","))]
+
+
+def host_spec(text: str) -> tuple[str | None, list[tuple[str, int]]]:
+    values = [(key, int(value)) for key, value in pairs(text, "", "")] if text else []
+    return None, values
 
 
 @dataclass(frozen=True)

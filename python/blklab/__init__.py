@@ -63,6 +63,10 @@ if TYPE_CHECKING:
     from blklab.api.machine import devices as devices
     from blklab.api.machine import forget as forget
     from blklab.api.machine import restore as restore
+    from blklab.api.machine_recording import MachineRecording as MachineRecording
+    from blklab.api.machine_recording import is_disk_here as is_disk_here
+    from blklab.api.machine_recording import record_machine as record_machine
+    from blklab.api.machine_recording import recorded_disks as recorded_disks
     from blklab.api.names import names as names
     from blklab.api.names import rig_summaries as rig_summaries
     from blklab.api.names import tunables as tunables
@@ -177,6 +181,7 @@ __all__ = [
     "Listed",
     "ListedStudy",
     "Listener",
+    "MachineRecording",
     "MeasuredHost",
     "Plan",
     "Presets",
@@ -229,6 +234,7 @@ __all__ = [
     "import_trace",
     "io_cost",
     "io_cost_qos",
+    "is_disk_here",
     "kernel_shell",
     "kernel_source",
     "list_disks",
@@ -243,7 +249,9 @@ __all__ = [
     "modelled_host",
     "names",
     "read_trace",
+    "record_machine",
     "record_run",
+    "recorded_disks",
     "recording_columns",
     "remove_kernels",
     "remove_results",
@@ -361,6 +369,10 @@ _WHERE = {
     "load_recording": "blklab.api.whatif",
     "merge_traces": "blklab.api.trace_edits",
     "record_run": "blklab.api.whatif",
+    "recorded_disks": "blklab.api.machine_recording",
+    "record_machine": "blklab.api.machine_recording",
+    "is_disk_here": "blklab.api.machine_recording",
+    "MachineRecording": "blklab.api.machine_recording",
     "replay_trace": "blklab.api.whatif",
     "scale_trace": "blklab.api.trace_edits",
     "trace_fidelity": "blklab.api.trace_edits",

@@ -411,6 +411,38 @@ def changed_job(job: Job, text: str, name: str, changes: str) -> str:
     """The `text` of a job file, of which `job` was read, with these options:
     ``option=value,...``; `name` is for messages. InputError."""
 
+class MachineRecorder:
+    """Records the I/O of some disks of this machine."""
+
+    def __init__(
+        self,
+        header_page: str,
+        formats: Sequence[tuple[str, str]],
+        disks: Sequence[tuple[str, list[int]]],
+        out: Path,
+        machine: str,
+        capacity_sectors: int | None,
+        epoch_ns: int,
+        begun_unix_ns: int,
+    ) -> None:
+        """Writes the header to `out`, a new file. `disks` are names with the kernel's numbers of
+        each disk and its partitions. InputError for unknown formats of events; OSError."""
+    @staticmethod
+    def tracepoints() -> list[tuple[str, bool]]:
+        """The tracepoints that are read, and whether a recording needs them."""
+    def drain(self, pipes: list[tuple[int, int]]) -> None:
+        """Take all that is in the CPUs' buffers: CPU and open file, which does not wait.
+        OSError."""
+    def advance(self, until_ns: int, flush: bool) -> None:
+        """Every CPU has been read up to this time: write what is complete; with `flush` the file
+        has it. OSError."""
+    def close(self) -> None:
+        """Close the file, which has what was written."""
+    def lost(self) -> int:
+        """The number of lost events so far."""
+    def finish(self) -> int:
+        """Write the rest; the number of I/Os. OSError."""
+
 class CancelToken:
     """Cancels running simulations, and reports the progress of the latest."""
 

@@ -4,6 +4,7 @@ pub mod event_queue;
 pub mod input_error;
 pub mod pairs;
 pub mod recorded;
+pub mod ring_buffer;
 pub mod rwbs;
 pub mod text;
 pub mod units;

@@ -7,6 +7,7 @@ mod describe;
 mod events;
 mod files;
 mod live;
+mod live_recording;
 mod memory;
 mod record;
 mod replay;
@@ -267,6 +268,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::DiskCounters>()?;
     module.add_class::<live::FioJob>()?;
     module.add_class::<events::BlockEvents>()?;
+    module.add_class::<live_recording::MachineRecorder>()?;
     module.add("PanicException", module.py().get_type::<PanicException>())?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(profile_guided, module)?)?;

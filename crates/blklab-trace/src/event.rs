@@ -26,6 +26,10 @@ pub enum Act {
     Split,
     /// A bio comes from a partition or from a device above (`A`).
     Remap,
+    /// The process begins to collect requests: the bio that it queued last is the first (`P`).
+    Plug,
+    /// The process hands over what it has collected (`U`).
+    Unplug,
 }
 
 impl Act {
@@ -42,6 +46,8 @@ impl Act {
             b'C' => Act::Complete,
             b'X' => Act::Split,
             b'A' => Act::Remap,
+            b'P' => Act::Plug,
+            b'U' => Act::Unplug,
             _ => return None,
         })
     }

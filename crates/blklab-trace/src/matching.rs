@@ -19,6 +19,7 @@ use crate::Records;
 use crate::event::{Act, Event};
 use crate::notes::{Kind, Notes};
 use crate::order::{Ordered, Timed};
+use crate::plugs::Plugs;
 
 /// I/Os that are followed at once.
 const FOLLOWED_MAX: usize = 1 << 16;
@@ -113,6 +114,7 @@ pub struct Matched<E> {
     stacked: Vec<(NameId, NameId)>,
     /// Devices with I/Os of their own.
     has_ios: Vec<bool>,
+    plugs: Plugs,
 }
 
 impl<E: Events> Matched<E> {
@@ -131,6 +133,44 @@ impl<E: Events> Matched<E> {
             lost: 0,
             stacked: Vec::new(),
             has_ios: Vec::new(),
+            plugs: Plugs::default(),
+        }
+    }
+
+    /// The bios of these events, the first of which may be still to come; times count from `epoch`.
+    pub fn live(events: E, shared: Shared, epoch: u64) -> Matched<E> {
+        let mut matched = Matched::new(events, shared);
+        matched.begins = Some(Act::Queue);
+        matched.shared.header.level = Level::Bio;
+        matched.epoch = Some(epoch);
+        matched
+    }
+
+    /// The reader, which has more events now.
+    pub fn more(&mut self) -> &mut E {
+        self.ended = false;
+        &mut self.events
+    }
+
+    /// The names, to which the reader's events may add.
+    pub fn tables_mut(&mut self) -> &mut Tables {
+        &mut self.shared.tables
+    }
+
+    /// The next I/O whose turn it is and that waits for nothing; `None` if there is none so far.
+    ///
+    /// # Errors
+    /// As of [`Records::next_io`].
+    pub fn next_finished(&mut self) -> Result<Option<Io>, InputError> {
+        loop {
+            if self.followed.front().is_some_and(|followed| followed.over)
+                || self.followed.len() >= FOLLOWED_MAX
+            {
+                return Ok(self.leave());
+            }
+            if !self.step()? {
+                return Ok(None);
+            }
         }
     }
 
@@ -149,7 +189,7 @@ impl<E: Events> Matched<E> {
     /// Takes one event; false at the end.
     fn step(&mut self) -> Result<bool, InputError> {
         self.fill()?;
-        if self.begins.is_none() {
+        if self.begins.is_none() && self.ordered.iter().next().is_some() {
             self.choose_level();
         }
         let Some((event, late)) = self.ordered.pop() else { return Ok(false) };
@@ -194,6 +234,8 @@ impl<E: Events> Matched<E> {
             Act::Split => return notes.add(Kind::Splits, event.number, String::new),
             Act::GetRequest => return,
             Act::Remap => return self.remap(&event),
+            Act::Plug => return self.plugs.begin(event.pid),
+            Act::Unplug => return self.plugs.end(event.pid),
             _ => {}
         }
         let is_flush = event.op == Op::Flush || event.sectors == 0 && event.flags.has(Flags::PREFLUSH);
@@ -262,8 +304,9 @@ impl<E: Events> Matched<E> {
             places.by_sector[class].insert((event.sector, number), event.sector.saturating_add(length));
         }
         let left = if event.act == Act::Insert { 0 } else { event.sectors };
+        let flags = io.flags.with_if(self.plugs.queued(event.pid, number), Flags::JOINS_PLUG);
         self.followed.push_back(Followed {
-            io,
+            io: Io { flags, ..io },
             left: [left, event.sectors, event.sectors],
             over: false,
             requeued: false,
@@ -356,8 +399,14 @@ impl<E: Events> Matched<E> {
             // Events of bios have no priority, those of requests have.
             followed.io.prio = followed.io.prio.or(event.prio);
             match step {
-                INSERT => drop(followed.io.inserted.get_or_insert(now)),
-                ISSUE => followed.io.issued = Some(now),
+                INSERT => {
+                    followed.io.inserted.get_or_insert(now);
+                    self.plugs.handed_over(&mut followed.io, key.1);
+                }
+                ISSUE => {
+                    followed.io.issued = Some(now);
+                    self.plugs.handed_over(&mut followed.io, key.1);
+                }
                 _ if followed.left[COMPLETE] == 0 => {
                     followed.io.completed = Some(now);
                     let failed = event.flags.has(Flags::FAILED);

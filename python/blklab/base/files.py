@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import stat
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 from blklab.base.text import utf8
 from blklab.errors import InputError, RunError
 
+_NUMBER = re.compile(r" \(os error \d+\)$")
 _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFCHR: "a device",
@@ -62,7 +64,8 @@ def text_content(path: Path, bytes_max: int, what: str) -> str:
 def why(error: OSError | ValueError) -> str:
     """The reason, for the user. Python raises ValueError for a path with a NUL in it."""
     said = error.strerror if isinstance(error, OSError) else None
-    return said or str(error)
+    # The core's errors have their number, too.
+    return _NUMBER.sub("", said or str(error))
 
 
 def write_whole(path: Path, text: str, mode: int | None = None) -> None:

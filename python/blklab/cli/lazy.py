@@ -67,8 +67,9 @@ COMMANDS: Mapping[str, Listed] = {
     ),
     "record": Listed(
         "record:record",
-        "Record the I/O of a simulated run, for whatif and trace.",
-        gives_up_rights=True,
+        "Record the I/O of this machine, or of a simulated run.",
+        # Before a simulated run it does that itself.
+        gives_up_rights=False,
     ),
     "whatif": Listed(
         "whatif:whatif",

@@ -1,30 +1,54 @@
-"""``blklab record``: the I/O of a simulated run as a recording."""
+"""``blklab record``: the I/O of this machine, or of a simulated run, as a recording."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import blklab
-from blklab.base.units import duration_text
-from blklab.cli import complete
-from blklab.cli.options import DiskName, HostValues, IgnoreUnsupported
+from blklab.base.text import shown
+from blklab.base.units import duration_text, size_text, span_ns
+from blklab.cli import complete, rights
+from blklab.cli.listening import Terminal
+from blklab.cli.options import HostValues, IgnoreUnsupported
 from blklab.domain import specs
+from blklab.errors import InputError
+
+_UNITS = {"m": 60.0, "h": 3600.0}
 
 
 def record(
-    job: Annotated[
-        str,
-        typer.Argument(
-            help="A fio job file, or the name of a workload.", autocompletion=complete.workload
-        ),
-    ],
-    disk: DiskName,
     out: Annotated[Path, typer.Option(help="The recording to write; must not exist.")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[JOB | -- COMMAND...]",
+            help="With a disk model: a fio job file or a workload. Else: a command, which is run "
+            "meanwhile.",
+            autocompletion=complete.workload,
+        ),
+    ] = None,
+    disk: Annotated[
+        str,
+        typer.Option(
+            help="A disk of this machine, a directory on it, or a disk model.",
+            autocompletion=complete.device,
+        ),
+    ] = ".",
+    for_: Annotated[
+        str | None,
+        typer.Option(
+            "--for", metavar="TIME", help="30s, 10m, 2h. [default: until Ctrl-C, or the command]"
+        ),
+    ] = None,
     scheduler: Annotated[
-        str, typer.Option(help="name[:tunable=value,...].", autocompletion=complete.scheduler)
+        str,
+        typer.Option(
+            help="Of a disk model: name[:tunable=value,...].", autocompletion=complete.scheduler
+        ),
     ] = "none",
     seed: Annotated[
         int, typer.Option(min=0, max=2**63 - 1, help="The same seed gives the same result.")
@@ -32,7 +56,38 @@ def record(
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
 ) -> None:
-    """Run a fio job on the simulator, and record its I/O as it comes to the block layer."""
+    """Record the I/O of this machine's disk, or of a job on a disk model."""
+    given = words or []
+    if blklab.is_disk_here(disk):
+        _machine(out, disk, None if for_ is None else _seconds(for_), given)
+        return
+    if for_ is not None:
+        raise InputError(f"--for: '{shown(disk)}' is a disk model; its job ends by itself")
+    if len(given) != 1:
+        raise InputError(
+            f"'{shown(disk)}' is a disk model: expected one job to record, found {len(given)}"
+        )
+    simulated = rights.fewer(_simulated)
+    simulated(
+        job=given[0],
+        out=out,
+        disk=disk,
+        scheduler=scheduler,
+        seed=seed,
+        host=host,
+        ignore_unsupported=ignore_unsupported,
+    )
+
+
+def _simulated(
+    job: str,
+    out: Path,
+    disk: str,
+    scheduler: str,
+    seed: int,
+    host: list[str] | None,
+    ignore_unsupported: bool,
+) -> None:
     result = blklab.record_run(
         job,
         out,
@@ -43,3 +98,27 @@ def record(
         ignore_unsupported=ignore_unsupported,
     )
     print(f"Recording: {out} ({duration_text(result.duration_ns)})")
+
+
+def _machine(out: Path, disk: str, for_s: float | None, command: list[str]) -> None:
+    made = blklab.record_machine(out, disk=disk, for_s=for_s, command=command, listener=Terminal())
+    size = size_text(made.recording_bytes)
+    each = f", {made.recording_bytes / made.ios:.1f} bytes an I/O" if made.ios else ""
+    print(f"Recording: {out} ({made.ios} I/Os of {', '.join(made.disks)}, {size}{each})")
+    if made.command_code:
+        sys.exit(made.command_code if made.command_code > 0 else 128 - made.command_code)
+
+
+def _seconds(text: str) -> float:
+    """``10m``, ``2h``, or as `span_ns`."""
+    number, unit = text[:-1], text[-1:]
+    if unit in _UNITS and not text.endswith("ms"):
+        try:
+            found = float(number) * _UNITS[unit]
+        except ValueError:
+            found = -1.0
+    else:
+        found = (span_ns(text) or 0) / 1e9
+    if not 0 < found < float("inf"):
+        raise InputError(f"--for: expected a time such as 30s, 10m or 2h, found '{shown(text)}'")
+    return found

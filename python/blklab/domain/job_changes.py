@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from blklab import _core
 from blklab.base.catalogue import Entry
+from blklab.base.text import utf8
 from blklab.domain import core
 from blklab.errors import InputError
 
@@ -18,7 +19,7 @@ def changed(entry: Entry, changes: str) -> Entry:
     """`entry` with these options. InputError if one cannot be changed to its value."""
     name = f"{entry.name}:{changes}"
     with core.core_types():
-        text = _core.changed_job(_read(entry), entry.text, entry.name, changes)
+        text = _core.changed_job(_read(entry), entry.text, entry.name, utf8(changes))
     made = replace(entry, name=name, text=text)
     try:
         _read(made)

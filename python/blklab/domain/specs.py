@@ -73,7 +73,7 @@ def host(changes: Iterable[str]) -> dict[str, int]:
     stands for the values of a host file, ``guest`` for those of `GUEST`; values given beside it
     replace its own."""
     with core.core_types():
-        stands_for, given = _core.host_spec(",".join(changes))
+        stands_for, given = _core.host_spec(utf8(",".join(changes)))
     base: Mapping[str, int] = {}
     if stands_for == _GUEST:
         base = GUEST
@@ -144,7 +144,7 @@ def _of_file(path: Path, changes: Mapping[str, str], name: str) -> Entry:
 def _pairs(owner: str, text: str, expected: str) -> list[tuple[str, str]]:
     """The pairs of ``name=value,...``. InputError."""
     with core.core_types():
-        return _core.pairs(text, owner, expected)
+        return _core.pairs(utf8(text), utf8(owner), expected)
 
 
 def workloads(specs: Iterable[str | os.PathLike[str] | Entry]) -> tuple[Entry, ...]:

@@ -393,10 +393,12 @@ impl Events for Blktrace {
                 6 => Act::Requeue,
                 7 => Act::Issue,
                 8 => Act::Complete,
+                9 => Act::Plug,
+                10 | 11 => Act::Unplug,
                 12 => Act::Insert,
                 13 => Act::Split,
                 15 => Act::Remap,
-                // Plugging, sleeping, data of drivers, plugs of zones.
+                // Sleeping, data of drivers, plugs of zones.
                 _ => continue,
             };
             let (op, flags) = raw.op();

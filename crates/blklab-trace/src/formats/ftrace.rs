@@ -32,6 +32,8 @@ const EVENTS: &[(&[u8], Act)] = &[
     (b"block_split", Act::Split),
     (b"block_bio_remap", Act::Remap),
     (b"block_rq_remap", Act::Remap),
+    (b"block_plug", Act::Plug),
+    (b"block_unplug", Act::Unplug),
 ];
 
 /// The events of a text.
@@ -141,6 +143,20 @@ impl Ftrace {
             self.has_time = true;
             let digits = decimals(head.stamp).min(9) as u32;
             shared.header.resolution = Nanos(10_u64.pow(9 - digits));
+        }
+        if matches!(act, Act::Plug | Act::Unplug) {
+            // Of a process, not of a device: `[process]`, and the number of requests.
+            let process = shared.tables.processes.id_of_bytes(head.process);
+            let (pid, cpu) = (head.pid, head.cpu);
+            return Some(Event {
+                time: now,
+                act,
+                pid,
+                process,
+                cpu,
+                number: line_number,
+                ..Event::default()
+            });
         }
         let is_new = {
             let first = words(head.fields).next()?;

@@ -35,6 +35,7 @@ _BUFFERS_KIB = 256 << 10
 """The buffers of all CPUs together, if that leaves `_LEAST_KIB` for each."""
 _LEAST_KIB = 256
 _CLOCK = "mono"
+_HAS_DEVICE = "field:dev_t dev;"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Instance:
         return sum(int(found) for text in texts for found in re.findall(r"overrun: (\d+)", text))
 
 
-def why_not(roots: Roots = HERE) -> str:
+def why_not(roots: Roots = HERE, needed: Sequence[str] | None = None) -> str:
     """The reason if requests cannot be traced here; else empty."""
     place = _tracefs(roots)
     if place is None:
@@ -70,17 +71,23 @@ def why_not(roots: Roots = HERE) -> str:
         )
     if not os.access(place / "instances", os.W_OK):
         return f"no permission to write to {place / 'instances'}; that needs root"
-    if missing := [name for name in _core.BlockEvents.tracepoints() if not _has(place, name)]:
+    names = _core.BlockEvents.tracepoints() if needed is None else needed
+    if missing := [name for name in names if not _has(place, name)]:
         return f"the kernel has no {', '.join(missing)} (CONFIG_BLK_DEV_IO_TRACE)"
     return ""
 
 
 @contextlib.contextmanager
 def tracing(
-    disks: Sequence[str], journal: Journal, signals: Signals, told: list[str], roots: Roots = HERE
+    disks: Sequence[str],
+    journal: Journal,
+    signals: Signals,
+    told: list[str],
+    roots: Roots = HERE,
+    tracepoints: Sequence[str] | None = None,
 ) -> Iterator[Instance]:
-    """An instance prepared for the events of these `disks`; the end of the ``with`` removes it.
-    RunError in one line if the kernel refuses a step."""
+    """An instance prepared for the events of these `disks`, by default those that a run needs; the
+    end of the ``with`` removes it. RunError in one line if the kernel refuses a step."""
     place = _tracefs(roots)
     if place is None:
         raise RunError(why_not(roots))
@@ -98,7 +105,7 @@ def tracing(
             header_page = (path / "events/header_page").read_text()
             formats = tuple(
                 (name, (path / f"events/block/{name}/format").read_text())
-                for name in _core.BlockEvents.tracepoints()
+                for name in tracepoints or _core.BlockEvents.tracepoints()
             )
         except OSError as error:
             raise RunError(f"{path}: {error.strerror}") from error
@@ -109,8 +116,10 @@ def tracing(
         instance.write("buffer_size_kb", str(min(BUFFER_KIB, share_kib)))
         instance.write("trace_clock", _CLOCK)
         wanted = " || ".join(f"dev == {of}" for disk in disks for of in numbers(disk, roots))
-        for name, _ in formats:
-            instance.write(f"events/block/{name}/filter", wanted)
+        for name, text in formats:
+            # A plug is a process's, not a device's.
+            if _HAS_DEVICE in text:
+                instance.write(f"events/block/{name}/filter", wanted)
             instance.write(f"events/block/{name}/enable", "1")
         yield instance
 
@@ -155,6 +164,12 @@ def _checked(record: Mapping[str, Any], journal: Journal, key: str) -> Path:
 def _tracefs(roots: Roots) -> Path | None:
     places = (roots.sys / place for place in _PLACES)
     return next((place for place in places if _is_there(place / "instances")), None)
+
+
+def has(name: str, roots: Roots = HERE) -> bool:
+    """Whether the kernel has this tracepoint of the block layer."""
+    place = _tracefs(roots)
+    return place is not None and _has(place, name)
 
 
 def _has(place: Path, name: str) -> bool:

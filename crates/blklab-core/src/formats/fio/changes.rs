@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_changed_is_refused() {
+    fn an_option_that_cannot_be_changed_is_refused() {
         let several = "job: 'size' is set in several sections of job.fio; change a copy";
         assert_eq!(of(TWO, "size=4m"), Err(several.to_owned()));
         assert_eq!(of(TWO, "bs=4k,blocksize=8k"), Err("job: 'blocksize' is given twice".to_owned()));

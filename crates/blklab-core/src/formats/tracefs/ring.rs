@@ -1,10 +1,7 @@
-//! The events of tracefs: pages of a CPU's ring buffer (`trace_pipe_raw`). `header_page` and each
-//! event's `format` describe their layout.
-//!
-//! A page begins with the time of its first event and the length of its data. An event begins with
-//! a word: the lower 5 bits are its kind or its length, the others the time since the previous
-//! event; see `include/linux/ring_buffer.h`. Damaged data is skipped and counted: then events are
-//! missing, as when the kernel had no room for them.
+//! The events of the block layer in the ring buffers of tracefs. Damaged data is skipped and counted:
+//! then events are missing, as when the kernel had no room for them.
+
+use blklab_base::ring_buffer::{Entry, Field, Pages, id_of};
 
 use super::{Act, Event, Watch, rwbs};
 use crate::units::{Nanos, SECTOR_BYTES};
@@ -29,55 +26,6 @@ const UNDER_WAY_MAX: u32 = 1 << 16;
 /// No disk is larger: a sector beyond this is not a request's (the kernel gives -1 for none).
 const SECTORS_MAX: u64 = 1 << 54;
 
-/// The lower bits of a page's length; the others are flags.
-const COMMIT: u64 = (1 << 27) - 1;
-/// The flag for missing events before this page.
-const MISSED: u64 = 1 << 31;
-
-/// Kinds of entries that are not events, in the place of a length in words.
-mod kind {
-    pub const PADDING: u32 = 29;
-    pub const TIME_EXTEND: u32 = 30;
-    pub const TIME_STAMP: u32 = 31;
-}
-
-/// The position of a field.
-#[derive(Clone, Copy, Debug)]
-struct Field {
-    offset: usize,
-    size: usize,
-}
-
-impl Field {
-    /// From the line `field:TYPE NAME; offset:N; size:N; ...` of a `format` file.
-    fn find(format: &str, name: &str) -> Option<Field> {
-        let line = format.lines().find_map(|line| {
-            let (declared, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
-            let found = declared.split_whitespace().last()?.split('[').next()?;
-            (found == name).then_some(rest)
-        })?;
-        let number = |key: &str| -> Option<usize> {
-            line.split(';').find_map(|part| part.trim().strip_prefix(key)?.parse().ok())
-        };
-        Some(Field { offset: number("offset:")?, size: number("size:")? })
-    }
-
-    fn bytes(self, of: &[u8]) -> Option<&[u8]> {
-        of.get(self.offset..self.offset.checked_add(self.size)?)
-    }
-
-    /// A number of 2, 4 or 8 bytes.
-    fn number(self, of: &[u8]) -> Option<u64> {
-        let bytes = self.bytes(of)?;
-        Some(match self.size {
-            2 => u16::from_ne_bytes(bytes.try_into().ok()?).into(),
-            4 => u32::from_ne_bytes(bytes.try_into().ok()?).into(),
-            8 => u64::from_ne_bytes(bytes.try_into().ok()?),
-            _ => return None,
-        })
-    }
-}
-
 /// One tracepoint's events.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
@@ -92,9 +40,7 @@ struct Kind {
 /// The layout of pages and events of the running kernel.
 #[derive(Clone, Debug)]
 pub struct Format {
-    time: Field,
-    commit: Field,
-    data: usize,
+    pages: Pages,
     /// `common_type`.
     id: Field,
     kinds: Vec<Kind>,
@@ -106,19 +52,14 @@ impl Format {
     /// # Errors
     /// One line: the text that lacks a required field.
     pub fn new(header_page: &str, formats: &[(String, String)]) -> Result<Format, String> {
-        let needed = |text: &str, whose: &str, name: &str| {
-            Field::find(text, name).ok_or_else(|| format!("tracefs: {whose}: no field '{name}'"))
-        };
-        let page = |name| needed(header_page, "header_page", name);
         let mut id = None;
         let mut kinds = Vec::new();
         for (name, act) in TRACEPOINTS {
             let text = formats.iter().find(|(of, _)| of == name).map_or("", |(_, text)| text);
-            let number = text.lines().find_map(|line| line.strip_prefix("ID:")?.trim().parse().ok());
-            let field = |key| needed(text, name, key);
+            let field = |key| Field::needed(text, name, key);
             id = Some(field("common_type")?);
             kinds.push(Kind {
-                id: number.ok_or_else(|| format!("tracefs: {name}: no 'ID: NUMBER'"))?,
+                id: id_of(text).ok_or_else(|| format!("tracefs: {name}: no 'ID: NUMBER'"))?,
                 act,
                 device: field("dev")?,
                 sector: field("sector")?,
@@ -126,8 +67,7 @@ impl Format {
                 rwbs: field("rwbs")?,
             });
         }
-        let (time, commit, data) = (page("timestamp")?, page("commit")?, page("data")?.offset);
-        Ok(Format { time, commit, data, id: id.ok_or("tracefs: no tracepoints")?, kinds })
+        Ok(Format { pages: Pages::new(header_page)?, id: id.ok_or("tracefs: no tracepoints")?, kinds })
     }
 
     /// Device number and event of a payload; None if the event is not needed.
@@ -177,44 +117,17 @@ impl Ring {
 
     /// None at the first damaged byte.
     fn read(&mut self, page: &[u8]) -> Option<()> {
-        let commit = self.format.commit.number(page)?;
-        let mut time = self.format.time.number(page)?;
-        let data = page.get(self.format.data..)?.get(..(commit & COMMIT) as usize)?;
-        let word = |at: usize| Some(u32::from_ne_bytes(data.get(at..at + 4)?.try_into().ok()?));
-        let mut missed = commit & MISSED != 0;
-        let mut at = 0;
-        while at < data.len() {
-            let head = word(at)?;
-            let (of_kind, delta) = (head & 31, u64::from(head >> 5));
-            let (from, until) = match of_kind {
-                kind::TIME_EXTEND => (at + 8, at + 8),
-                kind::TIME_STAMP => (at + 8, at + 8),
-                kind::PADDING if delta == 0 => return Some(()),
-                kind::PADDING => (at, at + 4 + word(at + 4)? as usize),
-                0 => (at + 8, at + 4 + word(at + 4)? as usize),
-                words => (at + 4, at + 4 + 4 * words as usize),
-            };
-            time = match of_kind {
-                kind::TIME_EXTEND => time.checked_add(u64::from(word(at + 4)?) << 27 | delta)?,
-                // The upper bits, which do not fit here, are unchanged.
-                kind::TIME_STAMP => time & !((1 << 59) - 1) | u64::from(word(at + 4)?) << 27 | delta,
-                _ => time.checked_add(delta)?,
-            };
-            if missed {
-                self.gap(time);
-                missed = false;
-            }
-            if of_kind < kind::PADDING {
-                let payload = data.get(from..until)?;
+        let pages = self.format.pages;
+        pages.walk(page, |time, entry| match entry {
+            Entry::Missed(_) => self.gap(time),
+            Entry::Event(payload) => {
                 if let Some((device, event)) = self.format.event(time, payload)
                     && self.devices.contains(&device)
                 {
                     self.hold(event);
                 }
             }
-            at = until;
-        }
-        Some(())
+        })
     }
 
     fn hold(&mut self, event: Event) {

@@ -1,3 +1,4 @@
+use blklab_base::ring_buffer::{MISSED, kind};
 use proptest::prelude::*;
 
 use super::super::Owners;
@@ -81,7 +82,7 @@ fn requests_are_followed_over_cpus_and_kinds_of_entries() {
     ));
     // From the other CPU: completed at 1500, and long after.
     let stamp = |time: u64| {
-        let low = (time & COMMIT) as u32;
+        let low = (time & ((1 << 27) - 1)) as u32;
         [(low << 5 | kind::TIME_STAMP).to_ne_bytes(), ((time >> 27) as u32).to_ne_bytes()].concat()
     };
     let late = 1200 + (1 << 27) + 7 + 3;

@@ -1,0 +1,198 @@
+"""``blklab.record_machine``: the I/O of this machine's disks as a recording."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab import _core
+from blklab.api.listener import SILENT, Listener
+from blklab.base.files import check_directory
+from blklab.base.journal import Journal, default_directory
+from blklab.base.signals import Signals
+from blklab.base.text import shown
+from blklab.errors import InputError, RunError
+from blklab.host.devices import mounts, queue, stack
+from blklab.host.roots import HERE, Roots
+from blklab.rigs.live import recording
+
+_POLL_S = 0.1
+_MAPPED = ("dm", "md")
+FOREVER = None
+"""The time of a recording that ends with Ctrl-C."""
+
+
+@dataclass(frozen=True)
+class MachineRecording:
+    """A recording of this machine that has ended."""
+
+    path: Path
+    """The recording."""
+    recording_bytes: int
+    """Its size."""
+    disks: tuple[str, ...]
+    """The recorded disks, by the kernel's names."""
+    ios: int
+    """The number of recorded I/Os."""
+    lost: int
+    """Events of the kernel that were lost because its buffer was full."""
+    command_code: int | None = None
+    """The exit code of the recorded command."""
+
+
+def is_disk_here(disk: str | os.PathLike[str], roots: Roots = HERE) -> bool:
+    """Whether it is a directory or a block device of this machine, and no disk model."""
+    text = os.fspath(disk)
+    path = Path(text)
+    known = text in queue.disks(roots)
+    return known or path.is_dir() or path.is_block_device() or text.startswith("/dev/")
+
+
+def recorded_disks(disk: str | os.PathLike[str] = ".", roots: Roots = HERE) -> list[str]:
+    """The disks whose requests are recorded for a disk, or for the files of a directory: below a
+    partition its disk, below a mapped or a RAID device the disks that it lies on.
+
+    Raises:
+        InputError: there is no such device or directory, or no disk below it.
+    """
+    text = os.fspath(disk)
+    path = Path(text)
+    if path.is_dir():
+        every = mounts.mounts(roots)
+        mount = mounts.holding(str(path.resolve()), every)
+        names = mounts.sources(mount, roots) if mount else []
+        if not names:
+            kind = mount.type if mount else "no known file system"
+            raise InputError(f"{shown(text)}: its files are on no disk ({shown(kind)})")
+    else:
+        names = [queue.device_name(text, roots)]
+    found: dict[str, None] = {}
+    while names:
+        name = names.pop(0)
+        whole = queue.disk_of(name, roots)
+        lower = stack.below(whole, [], roots) if whole.startswith(_MAPPED) else []
+        names += lower
+        if not lower:
+            found[whole] = None
+    return list(found)
+
+
+def record_machine(
+    out: str | os.PathLike[str],
+    *,
+    disk: str | os.PathLike[str] = ".",
+    for_s: float | None = FOREVER,
+    command: Sequence[str] = (),
+    listener: Listener = SILENT,
+) -> MachineRecording:
+    """Record every I/O of a disk of this machine, from the kernel's block events.
+
+    Args:
+        out: the recording, which must not exist. It is written once a second.
+        disk: a disk, or a directory whose files are on it.
+        for_s: the time in seconds; None: until Ctrl-C or, if there is one, the command's end.
+        command: is run meanwhile; the recording has the I/O of all programs.
+        listener: is told what is recorded.
+
+    Raises:
+        InputError: `out` exists, or there is no such disk or command.
+        RunError: the kernel cannot be traced here, or `out` cannot be written; it then has what was
+            written before.
+    """
+    path = Path(out)
+    if os.path.lexists(path):
+        raise InputError(f"{path}: exists already")
+    check_directory(path.parent)
+    disks = [_described(name) for name in recorded_disks(disk)]
+    if reason := recording.why_not():
+        raise RunError(f"this machine's I/O cannot be recorded: {reason}")
+    names = ", ".join(one.name for one in disks)
+    if set(_disks_of(path.parent)) & {one.name for one in disks}:
+        listener.note(f"{path} is on {names} itself: its own writes are recorded, too")
+    told: list[str] = []
+    code = None
+    with Signals.guarding() as signals:
+        try:
+            with recording.recording(
+                disks, path, Journal(default_directory()), signals, told
+            ) as made:
+                made.begin()
+                listener.note(f"recording {names}; Ctrl-C ends it")
+                with contextlib.suppress(KeyboardInterrupt):
+                    code = _wait(made, for_s, command)
+                made.finish()
+        except InputError:
+            # Nothing was recorded.
+            path.unlink(missing_ok=True)
+            raise
+    for line in told:
+        listener.note(line)
+    _compact(path)
+    if made.lost:
+        listener.note(f"{made.lost} events were lost: the kernel's buffer was full")
+    return MachineRecording(
+        path, path.stat().st_size, tuple(one.name for one in disks), made.ios, made.lost, code
+    )
+
+
+def _disks_of(directory: Path) -> list[str]:
+    """The disks of a directory's files; none for a file system in memory."""
+    try:
+        return recorded_disks(directory)
+    except InputError:
+        return []
+
+
+def _described(name: str) -> recording.RecordedDisk:
+    place = HERE.sys / "block" / name
+    try:
+        number, size = (place / "dev").read_text().strip(), int((place / "size").read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{shown(name)}: no such disk") from error
+    return recording.RecordedDisk(name, number, size)
+
+
+def _wait(made: recording.Recording, for_s: float | None, command: Sequence[str]) -> int | None:
+    """Until the end; the command's exit code. KeyboardInterrupt after Ctrl-C."""
+    ends_s = float("inf") if for_s is None else time.monotonic() + for_s
+    if not command:
+        while time.monotonic() < ends_s and not made.failed.wait(
+            min(_POLL_S, max(0.0, ends_s - time.monotonic()))
+        ):
+            pass
+        return None
+    try:
+        process = subprocess.Popen(list(command))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{shown(command[0])}: {reason}") from error
+    try:
+        while process.poll() is None and time.monotonic() < ends_s and not made.failed.is_set():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_POLL_S)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+    return process.returncode
+
+
+def _compact(path: Path) -> None:
+    """Batches of a second each become large ones, if there is room for both."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        _core.edit_traces([(path, _core.TraceEdit())], part)
+        if part.stat().st_size < path.stat().st_size:
+            part.replace(path)
+    except (OSError, InputError):
+        # It is whole as it is.
+        pass
+    finally:
+        part.unlink(missing_ok=True)
