@@ -35,7 +35,7 @@ class RecordedDisk:
     """A disk that is recorded."""
 
     name: str
-    """Of the kernel: ``sda``."""
+    """The kernel's name, ``sda``."""
     number: str
     """``8:0``, its name in the recording."""
     sectors: int
