@@ -185,6 +185,7 @@ bench: $(VENV)/.pgo  ## Speed and size: core, whole processes, kernel and live r
 	$(BIN)/python benches/kernel_rig.py
 	@test "$$(id -u)" = 0 || echo "not the live rig's: they need root, for a loop device"
 	@test "$$(id -u)" != 0 || $(BIN)/python benches/live_rig.py
+	@test "$$(id -u)" != 0 || $(BIN)/python benches/recording.py
 
 wheel: $(PROGRAM_DIR)/.built $(PLOTLY)  ## An installable wheel in dist/, tried in a clean environment
 	@test -x $(BIN)/maturin || $(MAKE) $(VENV)/.created

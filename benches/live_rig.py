@@ -48,7 +48,7 @@ _NICE = -20
 
 
 @contextlib.contextmanager
-def _loop_device() -> Iterator[str]:
+def loop_device() -> Iterator[str]:
     """The node of a loop device over a file in memory, written in full."""
     with tempfile.NamedTemporaryFile(dir=_MEMORY, prefix="blklab-bench-") as file:
         file.write(os.urandom(_SIZE_BYTES))
@@ -154,7 +154,7 @@ def measured(rounds: int) -> list[Figure]:
     rigs = {"rig": LiveRig(), "traced": LiveRig(trace_latency="yes")}
     chance = random.Random(1)
     seen: list[dict[str, Rate]] = []
-    with _loop_device() as node:
+    with loop_device() as node:
         bench = _Bench(node)
         runs: dict[str, Callable[[], Rate]] = {
             "first": bench.plain,

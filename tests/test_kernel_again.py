@@ -130,7 +130,9 @@ def _traced(kernel: str, command: str, to: Path, **different: object) -> tuple[s
     said, errors = io.BytesIO(), io.BytesIO()
     ran = program.run(cache.find(kernel), replace(task, **different), said, errors)  # type: ignore[arg-type]
     assert ran.exit_code == 0, errors.getvalue()
-    return said.getvalue().decode(), (to / ran.outcome["trace"]["file"]).read_bytes()
+    traced = ran.outcome["trace"]
+    assert traced is not None
+    return said.getvalue().decode(), (to / traced["file"]).read_bytes()
 
 
 MIXED = """

@@ -303,7 +303,9 @@ def kernel_shell(
 
 
 def _told(ran: program.Ran, kernel: Kernel, task: program.Program) -> ProgramRun:
-    found = ran.outcome
+    found, ended = ran.outcome, ran.outcome["program"]
+    if ended is None:
+        raise RunError("the guest's result.json has no program")
     disk, counters, traced = found["disk"], found["counters"], found["trace"]
     late = disk["lateness"]
     ticks_ms = counters["read_ticks_ms"] + counters["write_ticks_ms"]
@@ -313,16 +315,16 @@ def _told(ran: program.Ran, kernel: Kernel, task: program.Program) -> ProgramRun
         exit_code=ran.exit_code,
         kernel=kernel.text,
         scheduler=found["scheduler"],
-        duration_ns=found["program"]["duration_ns"],
+        duration_ns=ended["duration_ns"],
         wall_s=ran.wall_s,
         reads=disk["reads"],
         read_bytes=disk["read_sectors"] * _SECTOR_BYTES,
         writes=disk["writes"],
         write_bytes=disk["write_sectors"] * _SECTOR_BYTES,
         flushes=disk["flushes"],
-        lateness_ns={name: late[f"{name}_ns"] for name in ("p50", "p99", "max")},
+        lateness_ns={"p50": late["p50_ns"], "p99": late["p99_ns"], "max": late["max_ns"]},
         notes=(*outcome.notes(found, task.disk), *([invalid] if invalid else [])),
-        trace=None if task.trace is None else task.trace / traced["file"],
+        trace=None if task.trace is None or traced is None else task.trace / traced["file"],
         trace_events=traced["events"] if traced else 0,
         trace_lost=traced["lost"] if traced else 0,
     )

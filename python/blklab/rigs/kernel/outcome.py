@@ -6,9 +6,8 @@ write are refused, in one line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict, TypeVar
+from typing import Annotated, Literal, NotRequired, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -39,7 +38,9 @@ class _Failed(TypedDict):
     error: str | None
 
 
-class _Lateness(TypedDict):
+class Lateness(TypedDict):
+    """By how much the disk's completions came late."""
+
     p50_ns: Count
     p99_ns: Count
     max_ns: Count
@@ -51,7 +52,7 @@ class _Disk(TypedDict):
     writes: Count
     write_sectors: Count
     flushes: Count
-    lateness: _Lateness
+    lateness: Lateness
 
 
 class _Ended(TypedDict):
@@ -78,7 +79,7 @@ class _Device(TypedDict):
     queue_depth: Count
 
 
-class _Outcome(TypedDict):
+class Outcome(TypedDict):
     """The used parts of ``result.json``. A job has no ``program``."""
 
     device: NotRequired[_Device]
@@ -91,10 +92,10 @@ class _Outcome(TypedDict):
 
 
 _FAILED = msgspec.json.Decoder(_Failed)
-_OUTCOME = msgspec.json.Decoder(_Outcome)
+_OUTCOME = msgspec.json.Decoder(Outcome)
 
 
-def read(run: RunDirectory) -> dict[str, Any]:
+def read(run: RunDirectory) -> Outcome:
     """A guest's result. RunError if there is none, or if it contains an error."""
     try:
         text = run.read("result.json", _BYTES_MAX)
@@ -106,8 +107,7 @@ def read(run: RunDirectory) -> dict[str, Any]:
         raise RunError("the guest left no result") from None
     if error := decoded(text, _FAILED, "result.json")["error"]:
         raise RunError(f"in the guest: {shown(error[:_ERROR_LETTERS_MAX])}")
-    found = decoded(text, _OUTCOME, "result.json")
-    return {**found}
+    return decoded(text, _OUTCOME, "result.json")
 
 
 class ScratchError(RunError):
@@ -125,14 +125,15 @@ def decoded(text: bytes, decoder: msgspec.json.Decoder[_Found], name: str) -> _F
         ) from error
 
 
-def notes(outcome: Mapping[str, Any], disk: Disk) -> tuple[str, ...]:
+def notes(outcome: Outcome, disk: Disk) -> tuple[str, ...]:
     """Differences from the requested settings, a line each: queues of the disk, and tunables that
     the kernel has changed."""
     limits = core.disk_model(disk).limits
     queues, depth = limits.hw_queues, limits.queue_depth
-    device = outcome.get("device") or {"transport": "ublk", "hw_queues": 1}
-    many = 1 if device["transport"] == "ublk" else device["hw_queues"]
-    tags = min(depth, scheduler.GUEST_TAGS) if device["transport"] == "ublk" else depth
+    device = outcome.get("device")
+    is_ublk = device is None or device["transport"] == "ublk"
+    many = 1 if device is None or is_ublk else device["hw_queues"]
+    tags = min(depth, scheduler.GUEST_TAGS) if is_ublk else depth
     fewer = (
         f"{disk.label}: a guest has {many} hardware queue{'s' if many > 1 else ''} of {tags} "
         f"commands, not {queues} of {depth}"
@@ -147,7 +148,7 @@ def notes(outcome: Mapping[str, Any], disk: Disk) -> tuple[str, ...]:
     )
 
 
-def too_late(lateness: Mapping[str, Any], latency_ns: float) -> str | None:
+def too_late(lateness: Lateness, latency_ns: float) -> str | None:
     """The reason if a run with the mean latency `latency_ns` is invalid, else None."""
     late_ns = lateness["p50_ns"]
     if latency_ns == 0 or late_ns <= LATENESS_PART * latency_ns:

@@ -64,7 +64,7 @@ class Ran:
 
     exit_code: int
     """The program's exit code; 128 plus the signal's number if a signal ended it."""
-    outcome: dict[str, Any]
+    outcome: outcome.Outcome
     """The guest's ``result.json``."""
     wall_s: float
 

@@ -298,7 +298,7 @@ def _memory_mib(job: _core.Job, host: Mapping[str, int]) -> int:
     return _MIB_DIRECT if core.is_direct(job) else host["memory_kb"] // 1024 + _MIB_BESIDE_CACHE
 
 
-def _check_lateness(lateness: Mapping[str, int], result: Result) -> None:
+def _check_lateness(lateness: outcome.Lateness, result: Result) -> None:
     """RunError if the disk was too late."""
     sides = [job.direction(name) for job in result.jobs for name in DIRECTIONS]
     ios = sum(side.ios for side in sides)
