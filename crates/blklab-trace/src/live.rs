@@ -113,8 +113,11 @@ impl Events for Waiting {
     }
 }
 
-/// The kernel's number for no sector, and larger ones.
-const NO_SECTOR: u64 = 1 << 55;
+/// No disk is larger: a sector beyond this is not an I/O's (the kernel gives -1 for none).
+const SECTORS_MAX: u64 = 1 << 54;
+
+/// The last time: 292 years.
+const LAST_TIME: u64 = i64::MAX as u64;
 
 /// A recording in progress.
 pub struct Recorder<W: Write> {
@@ -168,6 +171,7 @@ impl<W: Write> Recorder<W> {
                 *lost += count.unwrap_or(1);
                 *lost_before = lost_before.saturating_add(count.unwrap_or(1).try_into().unwrap_or(u32::MAX));
             }
+            Entry::Event(_) if time > LAST_TIME => {}
             Entry::Event(bytes) => {
                 if let Some(event) = decoded(format, devices, matched, bytes) {
                     *events += 1;
@@ -246,7 +250,10 @@ fn decoded(
     let (op, flags) = rwbs::parse(of.rwbs.text(bytes)?)?;
     let (sector, sectors) = (of.sector.number(bytes)?, of.sectors.number(bytes)?);
     event.sectors = sectors.try_into().ok()?;
-    event.sector = if sectors == 0 && sector > NO_SECTOR { 0 } else { sector };
+    if sectors > 0 && sector >= SECTORS_MAX {
+        return None;
+    }
+    event.sector = if sectors == 0 && sector >= SECTORS_MAX { 0 } else { sector };
     let failed = kind.error.and_then(|error| error.number(bytes)).is_some_and(|error| error != 0);
     (event.op, event.flags) = (op, flags.with_if(failed, Flags::FAILED));
     if kind.act == Act::Queue {

@@ -220,7 +220,7 @@ impl<E: Events> Matched<E> {
             let before = i64::try_from(i128::from(epoch) - i128::from(time)).unwrap_or_default();
             self.shared.header.begun_unix_ns = Some(unix_ns.saturating_add(before));
         }
-        let now = Nanos(event.time - epoch);
+        let now = Nanos(event.time.saturating_sub(epoch));
         let device = event.device.0 as usize;
         if self.devices.len() <= device {
             self.devices.resize_with(device + 1, Places::default);

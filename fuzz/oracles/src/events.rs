@@ -1,11 +1,15 @@
 //! The block layer's events: how tracefs says that they are written, and pages of them.
 
+use std::io;
 use std::sync::LazyLock;
 
 use blklab_core::formats::tracefs::ring::{Format, Ring, TRACEPOINTS};
 use blklab_core::formats::tracefs::{Owners, Watch};
 use blklab_core::recorder::TraceRecorder;
 use blklab_core::units::Nanos;
+use blklab_trace::input::Input;
+use blklab_trace::recording::Recording;
+use blklab_trace::{Records, live};
 
 use crate::check_message;
 
@@ -43,6 +47,37 @@ pub fn pages(data: &[u8]) {
         rest = &behind[length..];
     }
     follow(FORMAT.clone(), &pages);
+    record(&pages);
+}
+
+static LIVE: LazyLock<live::Format> = LazyLock::new(|| {
+    let text = |(number, (name, ..)): (usize, &(&str, _, _))| {
+        ((*name).to_owned(), format!("ID: {}\n{EVENT}", 100 + number))
+    };
+    let formats: Vec<_> = live::TRACEPOINTS.iter().enumerate().map(text).collect();
+    live::Format::new(PAGE, &formats).expect("a kernel's")
+});
+
+/// A recording of the same pages can be read again, and its times are in order.
+fn record(pages: &[Vec<u8>]) {
+    let devices = [("7:0".to_owned(), vec![DEVICE])];
+    let header = live::header("a machine", None, 0);
+    let mut recorded = Vec::new();
+    let recorder = live::Recorder::new(&mut recorded, LIVE.clone(), &devices, &header, Nanos(0));
+    let mut recorder = recorder.expect("memory can be written");
+    for (number, page) in pages.iter().enumerate() {
+        recorder.take(number as u16 % 2, page);
+        recorder.advance(Nanos(1 << 40)).expect("memory can be written");
+    }
+    let written = recorder.finish().expect("memory can be written");
+    let input = Input::new(io::Cursor::new(recorded)).expect("memory can be read");
+    let mut again = Recording::new(input).expect("it is ours");
+    let (mut count, mut before) = (0, Nanos(0));
+    while let Some(one) = again.next_io().expect("it is whole") {
+        assert!(before <= one.queued, "{before:?}, {one:?}");
+        (count, before) = (count + 1, one.queued);
+    }
+    assert_eq!(count, written);
 }
 
 fn follow(format: Format, pages: &[Vec<u8>]) {

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use blklab_core::device::{DeviceId, Layout, PlacedFile};
+use blklab_core::formats::fio::changes::{self, Written};
 use blklab_core::formats::fio::jobfile::{self, ParseOptions, Resolver};
 use blklab_core::formats::fio::options;
 use blklab_core::formats::fio::options::real::{self as policy, Handing};
@@ -58,6 +59,9 @@ pub fn file(data: &[u8]) {
             }
         };
         assert!(!file.jobs.is_empty());
+        if !real {
+            check_changes(&main, &file, data);
+        }
         if real {
             check_handed(&file);
         }
@@ -76,6 +80,20 @@ pub fn file(data: &[u8]) {
         if !ignore_unsupported {
             return;
         }
+    }
+}
+
+/// The last line as changes of the options: they are refused in one line, or they are in a text that has
+/// the same sections.
+fn check_changes(text: &str, file: &JobFile, data: &[u8]) {
+    let changes = text.lines().last().unwrap_or_default();
+    match changes::changed(Written { name: "job", path: "job.fio", text, file }, changes) {
+        Ok(changed) => {
+            let sections = |text: &str| text.split('\n').filter(|line| line.trim().starts_with('[')).count();
+            let (before, after) = (sections(text), sections(&changed));
+            assert!(after == before || after == before + 1, "{changed:?}");
+        }
+        Err(error) => check_message(&error, data),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Schedulers and settings of the host, as they are typed on a command line.
 
 use blklab_core::formats::host_file;
+use blklab_core::host::spec::HostSpec;
 use blklab_core::host::{self, Host};
 use blklab_core::pagecache::{self, MemoryConfig};
+use blklab_core::pairs::{pairs, pairs_with_commas};
 use blklab_core::scheduler::QUEUE_TUNABLES;
 use blklab_core::scheduler::spec::SchedulerSpec;
 use blklab_core::tunable::{Settings, Tunable};
@@ -25,9 +27,10 @@ pub fn scheduler(data: &[u8]) {
     }
 }
 
-/// Lines of `NAME=VALUE`.
+/// Lines of `NAME=VALUE`; and the same text as `--host` takes it.
 pub fn host(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
+    as_option(text);
     let (mut host, mut memory) = (Host::settings(), MemoryConfig::settings());
     for line in text.lines() {
         let (name, value) = line.split_once('=').unwrap_or((line, ""));
@@ -42,6 +45,25 @@ pub fn host(data: &[u8]) {
     assert_eq!(i64::from(made.cpus), host.get("cpus"), "a number of CPUs that was cut");
     let config = MemoryConfig::new(&memory, made.ticks, made.cpus);
     assert_eq!((config.memory.0 >> 10).cast_signed(), memory.get("memory_kb"));
+}
+
+/// What was read can be written, and is then the same.
+fn as_option(text: &str) {
+    match HostSpec::parse(text) {
+        Ok(spec) => {
+            let values = spec.values.iter().map(|(name, value)| format!("{name}={value}"));
+            let written: Vec<_> = spec.base.clone().into_iter().chain(values).collect();
+            let again = HostSpec::parse(&written.join(","));
+            assert_eq!(again, Ok(spec), "{written:?}");
+        }
+        Err(error) => check_message(&error, text.as_bytes()),
+    }
+    for found in [pairs(text), pairs_with_commas(text)] {
+        match found {
+            Ok(found) => assert!(found.iter().all(|(name, value)| !name.is_empty() && !value.is_empty())),
+            Err(error) => check_message(&error.of("it", "name=value"), text.as_bytes()),
+        }
+    }
 }
 
 pub fn host_file(data: &[u8]) {
