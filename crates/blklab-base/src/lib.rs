@@ -1,5 +1,6 @@
 //! Shared by all crates: units, errors of inputs, words for messages, the event queue, recorded I/Os.
 
+pub mod blktrace;
 pub mod event_queue;
 pub mod input_error;
 pub mod pairs;

@@ -23,5 +23,5 @@ pub mod tunable;
 pub mod workload;
 
 pub use blklab_base::input_error::InputError;
-pub use blklab_base::{pairs, recorded, text, units};
+pub use blklab_base::{blktrace, pairs, recorded, text, units};
 pub use blklab_disk_model as disk;

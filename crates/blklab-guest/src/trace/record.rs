@@ -1,22 +1,15 @@
 //! Records of blktrace: `struct blk_io_trace` of `include/uapi/linux/blktrace_api.h`, version 7,
 //! which every kernel writes after `BLKTRACESETUP`.
 
+use blklab_core::blktrace::{MAGIC as ANY_VERSION, act, category};
 use blklab_core::formats::tracefs::{Act, Event};
 use blklab_core::request::Op;
 
-/// `BLK_IO_TRACE_MAGIC`, with the version in the last byte.
-const MAGIC: u32 = 0x6561_7407;
+/// `BLK_IO_TRACE_MAGIC`, with the version of the records.
+const MAGIC: u32 = ANY_VERSION | 7;
 
 /// A record without the data after it.
 const BYTES: usize = 48;
-
-/// A record's information about the request: bits of `enum blktrace_cat`.
-mod category {
-    pub const WRITE: u32 = 1 << 1;
-    pub const FLUSH: u32 = 1 << 2;
-    pub const NOTIFY: u32 = 1 << 10;
-    pub const DISCARD: u32 = 1 << 13;
-}
 
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +23,7 @@ pub struct Record {
     /// The event: `enum blktrace_act`, the lower half of `action`. None for a note or an event that
     /// is not needed.
     pub act: Option<Act>,
-    category: u32,
+    category: u64,
 }
 
 impl Record {
@@ -38,16 +31,16 @@ impl Record {
         let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let action = word(28);
-        let category = action >> 16;
-        let act = match action & 0xff {
+        let category = u64::from(action >> 16);
+        let act = match u64::from(action & 0xff) {
             _ if category & category::NOTIFY != 0 => None,
-            1 => Some(Act::Queue),
-            2 => Some(Act::BackMerge),
-            3 => Some(Act::FrontMerge),
-            6 => Some(Act::Requeue),
-            7 => Some(Act::Issue),
-            8 => Some(Act::Complete),
-            12 => Some(Act::Insert),
+            act::QUEUE => Some(Act::Queue),
+            act::BACK_MERGE => Some(Act::BackMerge),
+            act::FRONT_MERGE => Some(Act::FrontMerge),
+            act::REQUEUE => Some(Act::Requeue),
+            act::ISSUE => Some(Act::Issue),
+            act::COMPLETE => Some(Act::Complete),
+            act::INSERT => Some(Act::Insert),
             _ => None,
         };
         Record { time: long(8), sector: long(16), bytes: word(24), act, category }
@@ -145,7 +138,7 @@ pub(crate) mod testing {
         bytes.extend(time.to_ne_bytes());
         bytes.extend(sector.to_ne_bytes());
         bytes.extend((sectors * 512).to_ne_bytes());
-        bytes.extend((number | (what | how) << 16).to_ne_bytes());
+        bytes.extend((number | ((what | how) << 16) as u32).to_ne_bytes());
         bytes.extend([0; 16]);
         bytes
     }

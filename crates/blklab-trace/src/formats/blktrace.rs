@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
 
+use blklab_base::blktrace::{MAGIC, act, category};
 use blklab_base::input_error::InputError;
 use blklab_base::recorded::{Flags, NameId, Op};
 use blklab_base::units::{Nanos, SECTOR_BYTES};
@@ -16,9 +17,6 @@ use crate::input::Input;
 use crate::matching::{Events, Shared};
 use crate::notes::Kind;
 
-/// The magic number without the version, which is in its last byte.
-const MAGIC: u32 = 0x6561_7400;
-
 const BYTES_7: usize = 48;
 const BYTES_8: usize = 64;
 
@@ -27,22 +25,6 @@ const PROCESSES_MAX: usize = 1 << 16;
 
 /// The most CPUs whose sequence numbers are followed.
 const CPUS_MAX: usize = 1 << 12;
-
-/// Bits of an action's upper part: `enum blktrace_cat`.
-mod category {
-    pub const WRITE: u64 = 1 << 1;
-    pub const FLUSH: u64 = 1 << 2;
-    pub const SYNC: u64 = 1 << 3;
-    pub const PC: u64 = 1 << 9;
-    pub const NOTIFY: u64 = 1 << 10;
-    pub const AHEAD: u64 = 1 << 11;
-    pub const META: u64 = 1 << 12;
-    pub const DISCARD: u64 = 1 << 13;
-    pub const FUA: u64 = 1 << 15;
-    /// Zone reset, reset of all, finish, open, close; an append is a write.
-    pub const ZONE: u64 = 0b11_1110 << 16;
-    pub const WRITE_ZEROES: u64 = 1 << 22;
-}
 
 /// The action carries a cgroup's number.
 const CGROUP: u64 = 1 << 8;
@@ -386,18 +368,18 @@ impl Events for Blktrace {
                 0
             };
             let act = match raw.act & 0xff {
-                1 => Act::Queue,
-                2 => Act::BackMerge,
-                3 => Act::FrontMerge,
-                4 => Act::GetRequest,
-                6 => Act::Requeue,
-                7 => Act::Issue,
-                8 => Act::Complete,
-                9 => Act::Plug,
-                10 | 11 => Act::Unplug,
-                12 => Act::Insert,
-                13 => Act::Split,
-                15 => Act::Remap,
+                act::QUEUE => Act::Queue,
+                act::BACK_MERGE => Act::BackMerge,
+                act::FRONT_MERGE => Act::FrontMerge,
+                act::GET_REQUEST => Act::GetRequest,
+                act::REQUEUE => Act::Requeue,
+                act::ISSUE => Act::Issue,
+                act::COMPLETE => Act::Complete,
+                act::PLUG => Act::Plug,
+                act::UNPLUG | act::UNPLUG_TIMER => Act::Unplug,
+                act::INSERT => Act::Insert,
+                act::SPLIT => Act::Split,
+                act::REMAP => Act::Remap,
                 // Sleeping, data of drivers, plugs of zones.
                 _ => continue,
             };
