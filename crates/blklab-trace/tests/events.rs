@@ -244,3 +244,56 @@ fn a_split_bio_is_complete_with_its_last_part() {
     assert_eq!((found.ios[0].sectors, found.ios[0].completed.map(|at| at.0)), (100, Some(30)));
     assert_eq!(found.note(Kind::Splits), Some((1, 2)));
 }
+
+/// Three writes under one plug, then one without: as binary records, as text of blkparse and of tracefs.
+#[test]
+fn ios_under_one_plug_are_known_in_every_format() {
+    const PLUG: u64 = 9;
+    const UNPLUG: u64 = 10;
+    let write = WRITE | SYNC;
+    let raws = numbered(vec![
+        named(900_000, 10, "fio"),
+        event(1_000_000, QUEUE, write, 800, 8, 10),
+        event(1_001_000, PLUG, 0, 0, 0, 10),
+        event(1_002_000, QUEUE, write, 900, 8, 10),
+        event(1_003_000, QUEUE, write, 1000, 8, 10),
+        event(1_004_000, UNPLUG, 0, 0, 0, 10),
+        event(1_005_000, INSERT, write, 800, 8, 10),
+        event(1_006_000, INSERT, write, 900, 8, 10),
+        event(1_007_000, INSERT, write, 1000, 8, 10),
+        event(2_000_000, QUEUE, write, 5000, 8, 10),
+        event(2_001_000, INSERT, write, 5000, 8, 10),
+    ]);
+    let blkparse = "\
+        8,0    0        1     0.000000000    10  Q  WS 800 + 8 [fio]\n\
+        8,0    0        2     0.000001000    10  P   N [fio]\n\
+        8,0    0        3     0.000002000    10  Q  WS 900 + 8 [fio]\n\
+        8,0    0        4     0.000003000    10  Q  WS 1000 + 8 [fio]\n\
+        8,0    0        5     0.000004000    10  U   N [fio] 3\n\
+        8,0    0        6     0.000005000    10  I  WS 800 + 8 [fio]\n\
+        8,0    0        7     0.000006000    10  I  WS 900 + 8 [fio]\n\
+        8,0    0        8     0.000007000    10  I  WS 1000 + 8 [fio]\n\
+        8,0    0        9     0.001000000    10  Q  WS 5000 + 8 [fio]\n\
+        8,0    0       10     0.001001000    10  I  WS 5000 + 8 [fio]\n";
+    let tracefs = "\
+        fio-10 [000] ..... 1.000000: block_bio_queue: 8,0 WS 800 + 8 [fio]\n\
+        fio-10 [000] ..... 1.000001: block_plug: [fio]\n\
+        fio-10 [000] ..... 1.000002: block_bio_queue: 8,0 WS 900 + 8 [fio]\n\
+        fio-10 [000] ..... 1.000003: block_bio_queue: 8,0 WS 1000 + 8 [fio]\n\
+        fio-10 [000] ..... 1.000004: block_unplug: [fio] 3\n\
+        fio-10 [000] ..... 1.000005: block_rq_insert: 8,0 WS 4096 () 800 + 8 [fio]\n\
+        fio-10 [000] ..... 1.000006: block_rq_insert: 8,0 WS 4096 () 900 + 8 [fio]\n\
+        fio-10 [000] ..... 1.000007: block_rq_insert: 8,0 WS 4096 () 1000 + 8 [fio]\n\
+        fio-10 [000] ..... 1.001000: block_bio_queue: 8,0 WS 5000 + 8 [fio]\n\
+        fio-10 [000] ..... 1.001001: block_rq_insert: 8,0 WS 4096 () 5000 + 8 [fio]\n";
+    let binary = Form(7, false).stream(&raws);
+    for (format, bytes) in
+        [("binary", &*binary), ("blkparse", blkparse.as_bytes()), ("tracefs", tracefs.as_bytes())]
+    {
+        let found = read_all(bytes);
+        let flags: Vec<_> = found.ios.iter().map(|io| io.flags).collect();
+        let joins = Flags::SYNC.with(Flags::JOINS_PLUG);
+        assert_eq!(flags, [Flags::SYNC, joins, joins, Flags::SYNC.with(Flags::BARE)], "{format}");
+        assert!(found.ios.iter().all(|io| io.inserted.is_some()), "{format}");
+    }
+}
