@@ -93,7 +93,12 @@ def split_scheduler(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def pairs(text: str, owner: str, expected: str) -> list[tuple[str, str]]:
-    return [(key, value) for key, _, value in (one.partition("=") for one in text.split(","))]
+    found = [one.partition("=") for one in text.split(",")]
+    for key, equals, value in found:
+        if not (key and equals and value):
+            wrong = f"{key}{equals}{value}"
+            raise InputError(f"{owner}: expected {expected} behind ':', found '{wrong}'")
+    return [(key, value) for key, _, value in found]
 
 
 def host_spec(text: str) -> tuple[str | None, list[tuple[str, int]]]:
