@@ -9,7 +9,10 @@ from pathlib import Path
 
 from tests.mutants.faults import Fault
 
-_BUILT = ("python/blklab/_core.abi3.so",)
+_BUILT = (
+    "python/blklab/_core.abi3.so",
+    *(f"python/blklab/bin/{name}" for name in ("blklab-confine", "blklab-disk", "blklab-guest")),
+)
 """Files that Python's tests need and that git does not have."""
 
 
