@@ -398,6 +398,13 @@ def live_rig() -> str:
     return _figures(kept).removesuffix(".\n") + after
 
 
+def recording_cost() -> str:
+    """The last figures of ``benches/recording.py``."""
+    kept = json.loads(_text(ROOT / "docs" / "data" / "recording.json"))
+    after = f"; when it ended: {kept['machine']['load_after']}.\n"
+    return _figures(kept).removesuffix(".\n") + after
+
+
 def soak() -> str:
     """The last figures of ``make soak``."""
     data = ROOT / "docs" / "data"
@@ -756,6 +763,7 @@ _MAKERS: dict[str, Callable[..., str]] = {
         kernel_rig_file,
         kernel_rig_private,
         live_rig,
+        recording_cost,
         soak,
         fuzzed,
         mutants,
