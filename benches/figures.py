@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from blklab import _core
+from blklab.experiment.statistics import median_interval
 
 BLKLAB = str(Path(sys.executable).parent / "blklab")
 LOSS = 0.1
@@ -60,6 +61,20 @@ class Measure:
     more_is_better: bool
     once: Callable[[], float]
     rounds: int
+
+
+def print_with_intervals(found: Sequence[Figure]) -> dict[str, dict[str, float]]:
+    """Print each figure with the interval of its median; the intervals by figure."""
+    intervals = {}
+    for one in found:
+        interval, coverage = median_interval(one.values)
+        intervals[one.what] = {"low": interval.low, "high": interval.high, "coverage": coverage}
+        goal = "" if one.goal is None else f" (at most {one.goal:g})"
+        print(
+            f"{one.median:8.4g} {interval.low:8.4g} to {interval.high:.4g} {one.unit}{goal}: "
+            f"{one.what}"
+        )
+    return intervals
 
 
 def measured(everything: Sequence[Measure], rounds: int) -> list[Figure]:

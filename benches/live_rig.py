@@ -28,7 +28,6 @@ from unittest import mock
 import figures
 from blklab.base.catalogue import Entry
 from blklab.domain.experiment import Experiment, SchedulerSpec
-from blklab.experiment.statistics import median_interval
 from blklab.rigs.live import cache
 from blklab.rigs.live.program import Ended, Program
 from blklab.rigs.live.rig import LiveRig
@@ -197,13 +196,7 @@ def main() -> int:
         sys.exit("benches/live_rig.py: needs root, for a loop device and to set its scheduler")
     machine = figures.machine() | {"nice": os.nice(_NICE)}
     found = measured(options.rounds)
-    intervals = {}
-    for one in found:
-        interval, coverage = median_interval(one.values)
-        intervals[one.what] = {"low": interval.low, "high": interval.high, "coverage": coverage}
-        goal = "" if one.goal is None else f" (at most {one.goal:g})"
-        print(f"{one.median:8.4g} {interval.low:8.4g} to {interval.high:.4g} {one.unit}{goal}: "
-              f"{one.what}")  # fmt: skip
+    intervals = figures.print_with_intervals(found)
     if options.out:
         where = machine | {"load_after": round(os.getloadavg()[0], 1)}
         figures.keep(options.out, options.rounds, where, found, {"intervals": intervals})

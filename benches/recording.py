@@ -19,7 +19,6 @@ from pathlib import Path
 
 import blklab
 import figures
-from blklab.experiment.statistics import median_interval
 from figures import Figure
 from live_rig import loop_device
 
@@ -111,13 +110,7 @@ def main() -> int:
         sys.exit("benches/recording.py: needs root, for a loop device and tracefs")
     machine = figures.machine()
     found = measured(options.rounds)
-    intervals = {}
-    for one in found:
-        interval, coverage = median_interval(one.values)
-        intervals[one.what] = {"low": interval.low, "high": interval.high, "coverage": coverage}
-        goal = "" if one.goal is None else f" (at most {one.goal:g})"
-        print(f"{one.median:8.4g} {interval.low:8.4g} to {interval.high:.4g} {one.unit}{goal}: "
-              f"{one.what}")  # fmt: skip
+    intervals = figures.print_with_intervals(found)
     if options.out:
         where = machine | {"load_after": round(os.getloadavg()[0], 1)}
         figures.keep(options.out, options.rounds, where, found, {"intervals": intervals})

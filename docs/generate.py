@@ -393,14 +393,16 @@ def kernel_rig() -> str:
 
 def live_rig() -> str:
     """The last figures of ``benches/live_rig.py``."""
-    kept = json.loads(_text(ROOT / "docs" / "data" / "live-rig.json"))
-    after = f"; when it ended: {kept['machine']['load_after']}.\n"
-    return _figures(kept).removesuffix(".\n") + after
+    return _with_load_after("live-rig.json")
 
 
 def recording_cost() -> str:
     """The last figures of ``benches/recording.py``."""
-    kept = json.loads(_text(ROOT / "docs" / "data" / "recording.json"))
+    return _with_load_after("recording.json")
+
+
+def _with_load_after(name: str) -> str:
+    kept = json.loads(_text(ROOT / "docs" / "data" / name))
     after = f"; when it ended: {kept['machine']['load_after']}.\n"
     return _figures(kept).removesuffix(".\n") + after
 

@@ -115,26 +115,36 @@ def test_a_recording_of_a_directory_is_of_its_disk_and_is_a_workload(
     assert answer.ios == len(found)
 
 
-def test_a_time_ends_it_and_a_stop_by_the_user_keeps_what_was_recorded(
-    loop: str, tmp_path: Path
-) -> None:
+def test_a_time_ends_it(loop: str, tmp_path: Path) -> None:
     start_s = time.monotonic()
     ended = call("record", "--disk", loop, "--for", "500ms", "--out", str(tmp_path / "short.rec"))
     assert ended.exit_code == 0, ended.output
     assert 0.5 <= time.monotonic() - start_s < 20
     assert "(0 I/Os of" in ended.stdout
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_with_all_that_was_recorded(
+    loop: str, tmp_path: Path, number: int, code: int
+) -> None:
     out = tmp_path / "stopped.rec"
+    process = started(loop, out)
+    read(loop)
+    process.send_signal(number)
+    assert process.wait(timeout=60) == code
+    assert len(rows(out, "fio")) >= 300
+    assert instances() == []
+
+
+def started(loop: str, out: Path) -> subprocess.Popen[str]:
+    """A recording that has begun."""
     process = subprocess.Popen(
         [BLKLAB, "record", "--disk", loop, "--out", str(out)], stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     while "recording" not in process.stderr.readline():
         assert process.poll() is None
-    read(loop)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == 0
-    assert len(rows(out, "fio")) >= 300
+    return process
 
 
 def read(loop: str) -> None:
@@ -147,12 +157,7 @@ def test_killed_it_leaves_a_file_up_to_the_last_second_and_the_next_start_remove
     loop: str, tmp_path: Path, journal: Journal
 ) -> None:
     out = tmp_path / "killed.rec"
-    process = subprocess.Popen(
-        [BLKLAB, "record", "--disk", loop, "--out", str(out)], stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    while "recording" not in process.stderr.readline():
-        assert process.poll() is None
+    process = started(loop, out)
     read(loop)
     until_s = time.monotonic() + 30
     while time.monotonic() < until_s and not found(out):

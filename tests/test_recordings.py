@@ -17,34 +17,18 @@ from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.task import Task, said
 from blklab.errors import InputError
 from blklab.execute import carried_out
-
-JOB = """
-[global]
-direct=1
-size=64m
-[copy]
-rw=write
-bs=256k
-ioengine=libaio
-iodepth=8
-[reader]
-rw=randread
-bs=4k
-number_ios=150
-"""
+from tests.competing import recorded
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("recorded") / "load.rec"
-    blklab.record_run(JOB, file, disk="wd10ezrx", scheduler="mq-deadline")
-    return file
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded(tmp_path_factory.mktemp("recorded") / "load.rec")
 
 
 @pytest.fixture
-def here(tmp_path: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path: Path, recording: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The recording, in the current directory, which keeps results of its own."""
-    shutil.copy(recorded, tmp_path / "load.rec")
+    shutil.copy(recording, tmp_path / "load.rec")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BLKLAB_STORE", str(tmp_path / "store.db"))
     return tmp_path / "load.rec"
@@ -130,6 +114,16 @@ def test_a_trace_of_another_program_is_a_workload_too(
     assert recordings.is_recording(found)
     result = blklab.run_job("some.csv", disk="su800-128gb").result
     assert sum(job.read.ios for job in result.jobs) == 39
+
+
+def test_a_format_that_is_not_detected_can_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Numbers alone could be sectors, or the rows of many another program.
+    Path("numbers").write_text("".join(f"{8 * at}\n" for at in range(30)) + "# the end\n")
+    assert not recordings.is_trace(Path("numbers"))
+    assert recordings.is_recording(specs.workload("numbers:format=sectors"))
 
 
 def test_a_job_file_of_any_name_stays_a_job_file(tmp_path: Path) -> None:

@@ -13,31 +13,14 @@ import pytest
 import blklab
 from blklab.domain.recordings import WAYS, Fit, Way
 from blklab.errors import InputError, RunError
+from tests.competing import COMPETING, recorded
 
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
-
-COMPETING = """
-[global]
-direct=1
-size=64m
-[copy]
-rw=write
-bs=256k
-ioengine=libaio
-iodepth=8
-[reader]
-rw=randread
-bs=4k
-number_ios=150
-"""
 
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two processes that compete for a hard disk under mq-deadline."""
-    file = tmp_path_factory.mktemp("recording") / "load.rec"
-    blklab.record_run(COMPETING, file, disk="wd10ezrx", scheduler="mq-deadline")
-    return file
+    return recorded(tmp_path_factory.mktemp("recording") / "load.rec")
 
 
 def run(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:

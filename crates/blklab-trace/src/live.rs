@@ -75,17 +75,19 @@ impl Format {
             };
             let field = |key| Field::needed(text, name, key);
             common = Some((field("common_type")?, field("common_pid")?));
-            let is_plug = matches!(act, Act::Plug | Act::Unplug);
-            let of_device = OfDevice {
-                device: if is_plug { field("common_pid")? } else { field("dev")? },
-                sector: if is_plug { field("common_pid")? } else { field("sector")? },
-                sectors: if is_plug { field("common_pid")? } else { field("nr_sector")? },
-                rwbs: if is_plug { field("common_pid")? } else { field("rwbs")? },
+            let of_device = match act {
+                Act::Plug | Act::Unplug => None,
+                _ => Some(OfDevice {
+                    device: field("dev")?,
+                    sector: field("sector")?,
+                    sectors: field("nr_sector")?,
+                    rwbs: field("rwbs")?,
+                }),
             };
             kinds.push(Kind {
                 id: id_of(text).ok_or_else(|| format!("tracefs: {name}: no 'ID: NUMBER'"))?,
                 act,
-                of_device: (!is_plug).then_some(of_device),
+                of_device,
                 comm: Field::find(text, "comm"),
                 prio: Field::find(text, "ioprio"),
                 error: Field::find(text, "error"),

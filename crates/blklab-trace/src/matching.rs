@@ -157,7 +157,7 @@ impl<E: Events> Matched<E> {
         &mut self.shared.tables
     }
 
-    /// The next I/O whose turn it is and that waits for nothing; `None` if there is none so far.
+    /// The first I/O in order of queue times, if it is complete; `None` if it is not yet.
     ///
     /// # Errors
     /// As of [`Records::next_io`].

@@ -23,8 +23,11 @@ struct Process {
 #[derive(Debug, Default)]
 pub struct Plugs {
     processes: HashMap<u32, Process>,
-    /// The trace has events of plugs.
+    /// The trace has events of plugs. Processes are followed from the first of them on: most traces of
+    /// other programs have none.
     known: bool,
+    /// Process and number of the latest I/O, as long as none is followed.
+    latest: (u32, u64),
 }
 
 /// The most processes that are followed; those beyond have no plugs.
@@ -33,6 +36,9 @@ const PROCESSES_MAX: usize = 1 << 16;
 impl Plugs {
     /// The process collects requests, from the bio on that it queued last.
     pub fn begin(&mut self, pid: u32) {
+        if !self.known && self.latest.0 == pid {
+            self.processes.insert(pid, Process { last: Some(self.latest.1), plug: None });
+        }
         self.known = true;
         if let Some(process) = self.processes.get_mut(&pid) {
             process.plug = process.last;
@@ -49,6 +55,10 @@ impl Plugs {
 
     /// The process has queued the I/O of this number; whether it joins an open plug.
     pub fn queued(&mut self, pid: u32, number: u64) -> bool {
+        if !self.known {
+            self.latest = (pid, number);
+            return false;
+        }
         if self.processes.len() >= PROCESSES_MAX && !self.processes.contains_key(&pid) {
             return false;
         }

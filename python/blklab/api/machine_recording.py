@@ -56,8 +56,8 @@ def is_disk_here(disk: str | os.PathLike[str], roots: Roots = HERE) -> bool:
 
 
 def recorded_disks(disk: str | os.PathLike[str] = ".", roots: Roots = HERE) -> list[str]:
-    """The disks whose requests are recorded for a disk, or for the files of a directory: below a
-    partition its disk, below a mapped or a RAID device the disks that it lies on.
+    """The disks whose requests `record_machine` records: of a partition its disk, of a mapped or a
+    RAID device the disks that it lies on, of a directory those of its file system.
 
     Raises:
         InputError: there is no such device or directory, or no disk below it.
@@ -125,9 +125,12 @@ def record_machine(
             ) as made:
                 made.begin()
                 listener.note(f"recording {names}; Ctrl-C ends it")
-                with contextlib.suppress(KeyboardInterrupt):
-                    code = _wait(made, for_s, command)
-                made.finish()
+                try:
+                    with contextlib.suppress(KeyboardInterrupt):
+                        code = _wait(made, for_s, command)
+                finally:
+                    # Also where another signal ends the program.
+                    made.finish()
         except InputError:
             # Nothing was recorded.
             path.unlink(missing_ok=True)

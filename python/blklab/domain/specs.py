@@ -39,6 +39,8 @@ disk lets a nanosecond pass after commands have ended. The native driver reads n
 I/Os, and reaps each I/O when it is done."""
 _GUEST = "guest"
 _FILE = "@"
+_FORMAT = "format="
+"""A parameter of recordings, and no option of fio's: forces a format that is not detected."""
 _HOST_FILE_BYTES_MAX = 1 << 20
 
 
@@ -108,7 +110,11 @@ def workload(spec: str | os.PathLike[str] | Entry) -> Entry:
         return spec
     text = os.fspath(spec)
     if _is_file(text):
-        return _of_file(Path(text), {}, text)
+        path = Path(text)
+        is_recording = recordings.is_trace(path)
+        return (
+            recordings.entry(path, {}, shown(path.name)) if is_recording else WORKLOADS.read(path)
+        )
     paths = WORKLOADS.paths()
     if text not in paths:
         name, colon, _ = text.partition(":")
@@ -116,13 +122,10 @@ def workload(spec: str | os.PathLike[str] | Entry) -> Entry:
             raise InputError(f"{text}: means several workloads; only blklab compare accepts them")
         if name in programs.NAMES:
             return programs.entry(text)
-        if _is_file(name) and recordings.is_trace(Path(name)):
+        if _is_file(name) and (_FORMAT in text or recordings.is_trace(Path(name))):
             changed = text.removeprefix(f"{name}:")
-            return _of_file(
-                Path(name),
-                dict(_pairs(name, changed, "name=value")),
-                f"{Path(name).name}:{changed}",
-            )
+            given = dict(_pairs(name, changed, "name=value"))
+            return recordings.entry(Path(name), given, f"{shown(Path(name).name)}:{changed}")
         what, changed = sweep.taken_apart(text)
         if changed and (what in paths or _is_path(what)):
             return job_changes.changed(WORKLOADS.find(what), changed)
@@ -131,14 +134,6 @@ def workload(spec: str | os.PathLike[str] | Entry) -> Entry:
         if not _is_path(text):
             raise unknown(f"no workload '{text}'", name, [*paths, *programs.NAMES])
     return WORKLOADS.find(text)
-
-
-def _of_file(path: Path, changes: Mapping[str, str], name: str) -> Entry:
-    """A recording, or a job file without changes."""
-    is_recording = "format" in changes or recordings.is_trace(path)
-    if not is_recording:
-        return WORKLOADS.read(path)
-    return recordings.entry(path, changes, name if changes else shown(path.name))
 
 
 def _pairs(owner: str, text: str, expected: str) -> list[tuple[str, str]]:

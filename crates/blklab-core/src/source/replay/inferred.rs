@@ -1,8 +1,9 @@
 //! What each process of a recording waits for, inferred from its times.
 //!
-//! * A process whose gaps between I/Os vary less than its think times follows a clock, and so does one
-//!   whose n-th I/O comes, where it comes after a pause, at about `first + n * interval`. It is
-//!   replayed open, with no more I/Os in flight than recorded; behind its times it catches up.
+//! * A process follows a clock if the gaps between its I/Os vary less than its think times, or if those
+//!   of its I/Os that come after a pause come at about `first + n * interval`, where `n` is the I/O's
+//!   number. It is replayed open, with no more I/Os in flight than recorded; if it is late, it catches
+//!   up.
 //! * A process that mostly writes asynchronously is write-back, for which no process waits. It follows
 //!   the progress of the processes that read and write synchronously.
 //! * An I/O that regularly comes shortly after completions of another process follows those.
