@@ -15,7 +15,9 @@ def set_to(top: Path, *khz: object) -> Roots:
     for number, value in enumerate(khz):
         place = top / f"sys/devices/system/cpu/cpu{number}/cpufreq"
         place.mkdir(parents=True, exist_ok=True)
-        (place / "scaling_cur_freq").write_text(f"{value}\n")
+        # As in /sys, a reader sees the value before or the value after, never an empty file.
+        (place / "next").write_text(f"{value}\n")
+        (place / "next").rename(place / "scaling_cur_freq")
     return Roots(sys=top / "sys")
 
 
