@@ -127,6 +127,14 @@ def mounted(tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
+@pytest.fixture
+def bare(tmp_path: Path) -> Iterator[str]:
+    """The name of a loop device with nothing on it."""
+    loop_device.require()
+    with loop_device.attached(tmp_path) as name:
+        yield name
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Path]:
     """A server for the whole session: the directory of its socket."""

@@ -246,12 +246,7 @@ def test_the_crates_import_what_the_map_allows() -> None:
         assert used == set(names(row[2])) <= set(crates[place + 1 :]), crate
 
 
-# Without `blklab-disk-model`: there a model is built from its file and is validated against the
-# figures in it, and the modules of both import each other.
-WITHOUT_CYCLES = {path.name for path in ROOT.glob("crates/*")} - {"blklab-disk-model"}
-
-
-@pytest.mark.parametrize("crate", sorted(WITHOUT_CYCLES))
+@pytest.mark.parametrize("crate", sorted(path.name for path in ROOT.glob("crates/*")))
 def test_no_modules_of_a_crate_import_each_other_in_a_cycle(crate: str) -> None:
     assert cycle(imports(ROOT / "crates" / crate / "src")) == []
 

@@ -23,14 +23,6 @@ from tests.fake_sysfs import Machine
 _SECTOR = 512
 
 
-@pytest.fixture
-def loop(tmp_path: Path) -> Iterator[str]:
-    """The name of a loop device, with nothing on it."""
-    loop_device.require()
-    with loop_device.attached(tmp_path) as name:
-        yield name
-
-
 def ext4(node: Path) -> None:
     subprocess.run(["mkfs.ext4", "-q", str(node)], check=True)
 
@@ -57,13 +49,13 @@ def table(node: Path) -> None:
         file.write(bytes(446) + entry + bytes(48) + b"\x55\xaa")
 
 
-def test_a_device_with_nothing_on_it_is_written_to_only_if_that_is_meant(loop: str) -> None:
+def test_a_device_with_nothing_on_it_is_written_to_only_if_that_is_meant(bare: str) -> None:
     with (
-        pytest.raises(InputError, match=f"/dev/{loop}: the job writes.* --write-device"),
-        danger.kept_for_writing(loop, allowed=False, overwrite=None),
+        pytest.raises(InputError, match=f"/dev/{bare}: the job writes.* --write-device"),
+        danger.kept_for_writing(bare, allowed=False, overwrite=None),
     ):
         pass
-    with danger.kept_for_writing(loop, allowed=True, overwrite=None):
+    with danger.kept_for_writing(bare, allowed=True, overwrite=None):
         pass
 
 
@@ -73,19 +65,19 @@ def test_a_device_with_nothing_on_it_is_written_to_only_if_that_is_meant(loop: s
      (table, "it holds dos")],
 )  # fmt: skip
 def test_a_device_with_known_data_is_written_to_only_under_its_full_id(
-    loop: str, write: object, what: str
+    bare: str, write: object, what: str
 ) -> None:
     assert callable(write)
-    write(Path(f"/dev/{loop}"))
+    write(Path(f"/dev/{bare}"))
     with pytest.raises(InputError) as refused:
-        danger.check(loop, allowed=True, overwrite=None)
-    identity = danger.full_id(loop)
+        danger.check(bare, allowed=True, overwrite=None)
+    identity = danger.full_id(bare)
     assert what in str(refused.value)
     assert f"--overwrite {identity}" in str(refused.value)
-    for wrong in ("", loop, f"/dev/{loop}", identity[:-1], identity + "x", "yes"):
+    for wrong in ("", bare, f"/dev/{bare}", identity[:-1], identity + "x", "yes"):
         with pytest.raises(InputError, match="is not the full id of"):
-            danger.check(loop, allowed=True, overwrite=wrong)
-    danger.check(loop, allowed=False, overwrite=identity)
+            danger.check(bare, allowed=True, overwrite=wrong)
+    danger.check(bare, allowed=False, overwrite=identity)
 
 
 def refused(name: str) -> str:
@@ -127,28 +119,28 @@ def test_a_device_mounted_in_another_namespace_is_never_written_to(tmp_path: Pat
             other.stdin.close()
 
 
-def test_swap_in_use_is_never_written_to(loop: str) -> None:
-    node = f"/dev/{loop}"
+def test_swap_in_use_is_never_written_to(bare: str) -> None:
+    node = f"/dev/{bare}"
     subprocess.run(["mkswap", node], check=True, capture_output=True)
     if subprocess.run(["swapon", node], capture_output=True, check=False).returncode:
         pytest.skip("needs swapon to be allowed")
     try:
-        assert refused(loop) == "it is swap space"
+        assert refused(bare) == "it is swap space"
     finally:
         subprocess.run(["swapoff", node], check=True)
 
 
-def test_a_device_opened_exclusively_is_never_written_to(loop: str) -> None:
-    with danger.kept_for_writing(loop, allowed=True, overwrite=None):
-        assert refused(loop) == "a program has opened it exclusively"
-    with danger.kept_for_writing(loop, allowed=True, overwrite=None):
+def test_a_device_opened_exclusively_is_never_written_to(bare: str) -> None:
+    with danger.kept_for_writing(bare, allowed=True, overwrite=None):
+        assert refused(bare) == "a program has opened it exclusively"
+    with danger.kept_for_writing(bare, allowed=True, overwrite=None):
         pass
 
 
-def test_nothing_can_take_a_device_while_it_is_written_to(loop: str, tmp_path: Path) -> None:
-    ext4(Path(f"/dev/{loop}"))
-    mount = ["mount", f"/dev/{loop}", str(tmp_path)]
-    with danger.kept_for_writing(loop, allowed=False, overwrite=danger.full_id(loop)):
+def test_nothing_can_take_a_device_while_it_is_written_to(bare: str, tmp_path: Path) -> None:
+    ext4(Path(f"/dev/{bare}"))
+    mount = ["mount", f"/dev/{bare}", str(tmp_path)]
+    with danger.kept_for_writing(bare, allowed=False, overwrite=danger.full_id(bare)):
         assert subprocess.run(mount, check=False, capture_output=True).returncode != 0
     subprocess.run(mount, check=True)
     subprocess.run(["umount", str(tmp_path)], check=True)
@@ -200,16 +192,20 @@ def test_a_disk_with_a_mounted_partition_is_never_written_to(
 
 
 def test_a_device_below_a_loop_device_is_never_written_to(
-    loop: str, parted: tuple[str, str], tmp_path: Path
+    bare: str, parted: tuple[str, str], tmp_path: Path
 ) -> None:
     # By any node that leads to it.
     node = tmp_path / "node"
-    os.mknod(node, 0o600 | stat.S_IFBLK, Path(f"/dev/{loop}").stat().st_rdev)
-    for at, over_what in ((f"/dev/{loop}", "it"), (str(node), "it"), (f"/dev/{parted[0]}", "disk")):
+    os.mknod(node, 0o600 | stat.S_IFBLK, Path(f"/dev/{bare}").stat().st_rdev)
+    for at, over_what in (
+        (f"/dev/{bare}", "it"),
+        (str(node), "it"),
+        (f"/dev/{parted[0]}", "disk"),
+    ):
         over = loop_device.losetup("--find", "--show", at)
         try:
             if over_what == "it":
-                assert refused(loop) == f"it is below {Path(over).name}"
+                assert refused(bare) == f"it is below {Path(over).name}"
             else:
                 assert refused(parted[0]) == f"it is below {Path(over).name}"
                 assert refused(parted[1]) == f"its disk {parted[0]} is below {Path(over).name}"
@@ -217,28 +213,28 @@ def test_a_device_below_a_loop_device_is_never_written_to(
             loop_device.losetup("--detach", over)
 
 
-def test_a_node_that_leads_to_another_device_is_refused(loop: str, tmp_path: Path) -> None:
-    node = tmp_path / loop
+def test_a_node_that_leads_to_another_device_is_refused(bare: str, tmp_path: Path) -> None:
+    node = tmp_path / bare
     os.mknod(node, 0o600 | stat.S_IFBLK, Path("/dev/loop0").stat().st_rdev)
     for kept in (
-        danger.kept(loop, replace(HERE, dev=tmp_path)),
+        danger.kept(bare, replace(HERE, dev=tmp_path)),
         danger.kept_for_writing(
-            loop, allowed=True, overwrite=None, roots=replace(HERE, dev=tmp_path)
+            bare, allowed=True, overwrite=None, roots=replace(HERE, dev=tmp_path)
         ),
     ):
-        with pytest.raises(InputError, match=f"the node does not lead to {loop}"), kept:
+        with pytest.raises(InputError, match=f"the node does not lead to {bare}"), kept:
             pass
 
 
 @pytest.mark.parametrize("missing", ["wipefs", "blkid"])
 def test_without_the_programs_nothing_is_written(
-    loop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+    bare: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     monkeypatch.setattr(
         shutil, "which", lambda name, path=None: None if name == missing else f"/sbin/{name}"
     )
     with pytest.raises(InputError, match=f"{missing} is missing .apt-get install util-linux."):
-        danger.check(loop, allowed=True, overwrite=None)
+        danger.check(bare, allowed=True, overwrite=None)
 
 
 def test_the_reason_why_a_device_is_in_use_is_reported(tmp_path: Path) -> None:

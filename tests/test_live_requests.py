@@ -9,7 +9,6 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -45,14 +44,6 @@ needs_fio = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def loop(tmp_path: Path) -> Iterator[str]:
-    """A loop device with nothing on it."""
-    loop_device.require()
-    with loop_device.attached(tmp_path) as name:
-        yield name
-
-
 def instances(pid: int | None = None) -> list[str]:
     """The trace instances of one process, by default this one."""
     name = f"blklab-{pid or os.getpid()}-*"
@@ -75,9 +66,9 @@ def ran(where: object, text: str, scheduler: str) -> Result:
 @needs_tracefs
 @needs_fio
 def test_every_request_has_its_time_in_the_queue_and_at_the_disk(
-    loop: str, journal: Journal
+    bare: str, journal: Journal
 ) -> None:
-    result = ran(f"/dev/{loop}", DEEP, "mq-deadline")
+    result = ran(f"/dev/{bare}", DEEP, "mq-deadline")
     trace, disk = result.overview, result.disk
     # A merged request is one request for the kernel's counters, too.
     asked = disk.read_ios + disk.write_ios
@@ -103,11 +94,18 @@ def test_every_request_has_its_time_in_the_queue_and_at_the_disk(
 @needs_tracefs
 @needs_fio
 def test_a_comparison_tells_of_requests_and_keeps_them(
-    loop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bare: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BLKLAB_STORE", str(tmp_path / "kept.db"))
     (tmp_path / "job.fio").write_text(READS)
-    words = ["--rig", "live", "--disk", f"/dev/{loop}", "--workload", str(tmp_path / "job.fio")]
+    words = [
+        "--rig",
+        "live",
+        "--disk",
+        f"/dev/{bare}",
+        "--workload",
+        str(tmp_path / "job.fio"),
+    ]
     schedulers = ["--scheduler", "none", "--scheduler", "kyber", "--trace-latency"]
     out = ["--repeats", "1", "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(app, ["compare", *words, *schedulers, *out], catch_exceptions=False)
@@ -128,8 +126,8 @@ def test_a_comparison_tells_of_requests_and_keeps_them(
 
 @needs_tracefs
 @needs_fio
-def test_without_a_scheduler_nothing_waits(loop: str) -> None:
-    trace = ran(f"/dev/{loop}", READS, "none").overview
+def test_without_a_scheduler_nothing_waits(bare: str) -> None:
+    trace = ran(f"/dev/{bare}", READS, "none").overview
     assert len(trace.op) * trace.stride > 100
     assert (trace.queued_ns == trace.issued_ns).all()
 
@@ -149,10 +147,10 @@ def test_the_requests_of_a_file_are_the_disks(tmp_path: Path) -> None:
 
 @needs_tracefs
 @needs_fio
-def test_events_that_found_no_room_are_told(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_that_found_no_room_are_told(bare: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracefs, "BUFFER_KIB", 4)
     monkeypatch.setattr(requests, "_EVERY_S", 60.0)
-    result = ran(f"/dev/{loop}", READS, "none")
+    result = ran(f"/dev/{bare}", READS, "none")
     assert [note for note in result.notes if "requests" in note] == [
         "the buffer for events of the block layer overflowed: some requests were not traced"
     ]
@@ -162,10 +160,10 @@ def test_events_that_found_no_room_are_told(loop: str, monkeypatch: pytest.Monke
 
 
 @needs_tracefs
-def test_trace_instances_of_a_killed_process_are_removed(loop: str, journal: Journal) -> None:
+def test_trace_instances_of_a_killed_process_are_removed(bare: str, journal: Journal) -> None:
     child = os.fork()
     if child == 0:
-        with tracefs.tracing([loop], journal, Signals(), []) as instance:
+        with tracefs.tracing([bare], journal, Signals(), []) as instance:
             instance.write("tracing_on", "1")
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
@@ -177,13 +175,13 @@ def test_trace_instances_of_a_killed_process_are_removed(loop: str, journal: Jou
 
 
 @needs_tracefs
-def test_killed_at_random_moments_no_tracing_stays(loop: str, journal: Journal) -> None:
+def test_killed_at_random_moments_no_tracing_stays(bare: str, journal: Journal) -> None:
     chance = random.Random()
     for _ in range(KILLS):
         child = os.fork()
         if child == 0:
             while True:
-                with tracefs.tracing([loop], journal, Signals(), []) as instance:
+                with tracefs.tracing([bare], journal, Signals(), []) as instance:
                     instance.write("tracing_on", "1")
         time.sleep(chance.random() * 0.15)
         os.kill(child, signal.SIGKILL)
@@ -254,11 +252,11 @@ def test_a_run_without_traced_requests_has_a_note() -> None:
 
 @needs_tracefs
 def test_events_that_say_other_things_are_not_followed(
-    loop: str, journal: Journal, monkeypatch: pytest.MonkeyPatch
+    bare: str, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
     monkeypatch.setattr(_core.BlockEvents, "tracepoints", lambda: ["block_split"])
-    with requests.following([loop], journal, Signals(), told) as found:
+    with requests.following([bare], journal, Signals(), told) as found:
         assert found.why_not == "tracefs: block_rq_insert: no field 'common_type'"
         assert found.instance is None
     assert (told, instances()) == ([], [])
@@ -277,11 +275,11 @@ def test_a_disk_that_has_gone_is_one_line(tmp_path: Path) -> None:
 
 @needs_tracefs
 def test_an_error_of_tracefs_leaves_no_open_file_and_no_instance(
-    loop: str, journal: Journal, monkeypatch: pytest.MonkeyPatch
+    bare: str, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = target.find(f"/dev/{loop}")
+    place = target.find(f"/dev/{bare}")
     told: list[str] = []
-    with tracefs.tracing([loop], journal, Signals(), told) as instance:
+    with tracefs.tracing([bare], journal, Signals(), told) as instance:
         refusing = tracefs.Instance(instance.path, instance.header_page, instance.formats)
         write = tracefs.Instance.write
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from blklab.cli import app
 from blklab.errors import InputError, RunError
 from blklab.host.devices import queue
 from blklab.rigs.live import leftovers, recording
-from tests import loop_device
 
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
 _WHY_NOT = recording.why_not()
@@ -31,14 +29,6 @@ pytestmark = [
 ]
 READS = ["fio", "--name=reads", "--rw=randread", "--bs=4k", "--direct=1", "--number_ios=300"]
 JOINS_PLUG, PREFLUSH = 1 << 9, 1 << 4
-
-
-@pytest.fixture
-def loop(tmp_path: Path) -> Iterator[str]:
-    """A loop device with nothing on it."""
-    loop_device.require()
-    with loop_device.attached(tmp_path) as name:
-        yield name
 
 
 def rows(file: Path, process: str | None = None) -> list[dict[str, Any]]:
@@ -56,15 +46,15 @@ def instances() -> list[str]:
 
 
 def test_a_recording_has_every_io_of_a_command_with_its_process_and_its_times(
-    loop: str, tmp_path: Path, journal: Journal
+    bare: str, tmp_path: Path, journal: Journal
 ) -> None:
     out = tmp_path / "reads.rec"
     made = blklab.record_machine(
         out,
-        disk=loop,
-        command=[*READS, f"--filename=/dev/{loop}", "--size=8m", "--output=/dev/null"],
+        disk=bare,
+        command=[*READS, f"--filename=/dev/{bare}", "--size=8m", "--output=/dev/null"],
     )
-    assert (made.command_code, made.lost, made.disks) == (0, 0, (loop,))
+    assert (made.command_code, made.lost, made.disks) == (0, 0, (bare,))
     assert made.recording_bytes == out.stat().st_size
     own = [row for row in rows(out, "fio") if row["sectors"] == 8]
     assert len(own) == 300
@@ -74,13 +64,13 @@ def test_a_recording_has_every_io_of_a_command_with_its_process_and_its_times(
     reading = blklab.read_trace(out)
     assert reading.level == "bio" and reading.resolution_ns == 1
     assert not [one for one in reading.findings if one.weight != "note"]
-    size = int((Path("/sys/block") / loop / "size").read_text())
+    size = int((Path("/sys/block") / bare / "size").read_text())
     assert reading.capacity_sectors == size
     assert (instances(), journal.keys()) == ([], [])
 
 
 def test_ios_that_are_handed_over_together_join_a_plug_and_single_ones_have_none(
-    loop: str, tmp_path: Path
+    bare: str, tmp_path: Path
 ) -> None:
     batches = [
         "--ioengine=libaio",
@@ -88,10 +78,10 @@ def test_ios_that_are_handed_over_together_join_a_plug_and_single_ones_have_none
         "--iodepth_batch=8",
         "--iodepth_batch_complete=8",
     ]
-    to = [f"--filename=/dev/{loop}", "--size=8m", "--output=/dev/null"]
+    to = [f"--filename=/dev/{bare}", "--size=8m", "--output=/dev/null"]
     for name, options, joined in (("batch", batches, 0.8), ("single", ["--ioengine=psync"], 0.0)):
         out = tmp_path / f"{name}.rec"
-        blklab.record_machine(out, disk=loop, command=[*READS, *options, *to])
+        blklab.record_machine(out, disk=bare, command=[*READS, *options, *to])
         own = [row["flags"] for row in rows(out, "fio") if row["sectors"] == 8]
         share = sum(bool(flags & JOINS_PLUG) for flags in own) / len(own)
         assert share == pytest.approx(joined, abs=0.08), name
@@ -115,9 +105,9 @@ def test_a_recording_of_a_directory_is_of_its_disk_and_is_a_workload(
     assert answer.ios == len(found)
 
 
-def test_a_time_ends_it(loop: str, tmp_path: Path) -> None:
+def test_a_time_ends_it(bare: str, tmp_path: Path) -> None:
     start_s = time.monotonic()
-    ended = call("record", "--disk", loop, "--for", "500ms", "--out", str(tmp_path / "short.rec"))
+    ended = call("record", "--disk", bare, "--for", "500ms", "--out", str(tmp_path / "short.rec"))
     assert ended.exit_code == 0, ended.output
     assert 0.5 <= time.monotonic() - start_s < 20
     assert "(0 I/Os of" in ended.stdout
@@ -125,21 +115,23 @@ def test_a_time_ends_it(loop: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_with_all_that_was_recorded(
-    loop: str, tmp_path: Path, number: int, code: int
+    bare: str, tmp_path: Path, number: int, code: int
 ) -> None:
     out = tmp_path / "stopped.rec"
-    process = started(loop, out)
-    read(loop)
+    process = started(bare, out)
+    read(bare)
     process.send_signal(number)
     assert process.wait(timeout=60) == code
     assert len(rows(out, "fio")) >= 300
     assert instances() == []
 
 
-def started(loop: str, out: Path) -> subprocess.Popen[str]:
+def started(bare: str, out: Path) -> subprocess.Popen[str]:
     """A recording that has begun."""
     process = subprocess.Popen(
-        [BLKLAB, "record", "--disk", loop, "--out", str(out)], stderr=subprocess.PIPE, text=True
+        [BLKLAB, "record", "--disk", bare, "--out", str(out)],
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stderr is not None
     while "recording" not in process.stderr.readline():
@@ -147,18 +139,18 @@ def started(loop: str, out: Path) -> subprocess.Popen[str]:
     return process
 
 
-def read(loop: str) -> None:
+def read(bare: str) -> None:
     subprocess.run(
-        [*READS, f"--filename=/dev/{loop}", "--size=8m", "--output=/dev/null"], check=True
+        [*READS, f"--filename=/dev/{bare}", "--size=8m", "--output=/dev/null"], check=True
     )
 
 
 def test_killed_it_leaves_a_file_up_to_the_last_second_and_the_next_start_removes_the_rest(
-    loop: str, tmp_path: Path, journal: Journal
+    bare: str, tmp_path: Path, journal: Journal
 ) -> None:
     out = tmp_path / "killed.rec"
-    process = started(loop, out)
-    read(loop)
+    process = started(bare, out)
+    read(bare)
     until_s = time.monotonic() + 30
     while time.monotonic() < until_s and not found(out):
         time.sleep(0.2)
@@ -185,25 +177,25 @@ def found(file: Path) -> int:
 
 
 def test_a_full_file_system_is_one_line_and_what_was_written_stays(
-    loop: str, tmp_path: Path
+    bare: str, tmp_path: Path
 ) -> None:
     small = tmp_path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(small)], check=True)
     try:
-        command = [*READS[:-1], "--io_size=160m", f"--filename=/dev/{loop}", "--size=8m",
+        command = [*READS[:-1], "--io_size=160m", f"--filename=/dev/{bare}", "--size=8m",
                    "--output=/dev/null"]  # fmt: skip
         with pytest.raises(RunError, match="No space left on device; the recording has what"):
-            blklab.record_machine(small / "full.rec", disk=loop, command=command)
+            blklab.record_machine(small / "full.rec", disk=bare, command=command)
         assert blklab.read_trace(small / "full.rec").level == "bio"
     finally:
         subprocess.run(["umount", str(small)], check=True)
     assert instances() == []
 
 
-def test_disks_below_a_partition_and_a_directory_are_found(loop: str, mounted: Path) -> None:
-    assert blklab.recorded_disks(loop) == [loop]
-    assert blklab.recorded_disks(f"/dev/{loop}") == [loop]
+def test_disks_below_a_partition_and_a_directory_are_found(bare: str, mounted: Path) -> None:
+    assert blklab.recorded_disks(bare) == [bare]
+    assert blklab.recorded_disks(f"/dev/{bare}") == [bare]
     assert blklab.recorded_disks(mounted / "lost+found") == blklab.recorded_disks(mounted)
     assert set(blklab.recorded_disks("/")) <= set(queue.disks())
     with pytest.raises(InputError, match="its files are on no disk"):
@@ -222,10 +214,10 @@ def test_disks_below_a_partition_and_a_directory_are_found(loop: str, mounted: P
     ],
 )
 def test_each_way_of_getting_it_wrong_is_one_line_and_leaves_no_file(
-    words: tuple[str, ...], line: str, loop: str, tmp_path: Path
+    words: tuple[str, ...], line: str, bare: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "some.rec"
-    disk = () if "--disk" in words else ("--disk", loop)
+    disk = () if "--disk" in words else ("--disk", bare)
     ended = call("record", "--out", str(out), *disk, *words)
     assert isinstance(ended.exception, InputError), ended.output
     assert line in str(ended.exception)
@@ -233,25 +225,25 @@ def test_each_way_of_getting_it_wrong_is_one_line_and_leaves_no_file(
     assert instances() == []
 
 
-def test_a_recording_that_exists_is_not_overwritten(loop: str, tmp_path: Path) -> None:
+def test_a_recording_that_exists_is_not_overwritten(bare: str, tmp_path: Path) -> None:
     (tmp_path / "old.rec").write_text("mine")
     with pytest.raises(InputError, match="exists already"):
-        blklab.record_machine(tmp_path / "old.rec", disk=loop, for_s=0.1)
+        blklab.record_machine(tmp_path / "old.rec", disk=bare, for_s=0.1)
     assert (tmp_path / "old.rec").read_text() == "mine"
 
 
-def test_the_commands_exit_code_is_passed_on(loop: str, tmp_path: Path) -> None:
+def test_the_commands_exit_code_is_passed_on(bare: str, tmp_path: Path) -> None:
     out = tmp_path / "false.rec"
-    ended = call("record", "--disk", loop, "--out", str(out), "--", "sh", "-c", "exit 7")
+    ended = call("record", "--disk", bare, "--out", str(out), "--", "sh", "-c", "exit 7")
     assert ended.exit_code == 7
     assert out.exists()
 
 
 def test_where_the_kernel_cannot_be_traced_the_reason_is_said(
-    loop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bare: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recording, "why_not", lambda: "that needs root")
     out = tmp_path / "none.rec"
     with pytest.raises(RunError, match="cannot be recorded: that needs root"):
-        blklab.record_machine(out, disk=loop, for_s=0.1)
+        blklab.record_machine(out, disk=bare, for_s=0.1)
     assert not out.exists()

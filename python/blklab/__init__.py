@@ -63,13 +63,14 @@ if TYPE_CHECKING:
     from blklab.api.machine import devices as devices
     from blklab.api.machine import forget as forget
     from blklab.api.machine import restore as restore
-    from blklab.api.machine_recording import MachineRecording as MachineRecording
-    from blklab.api.machine_recording import is_disk_here as is_disk_here
-    from blklab.api.machine_recording import record_machine as record_machine
-    from blklab.api.machine_recording import recorded_disks as recorded_disks
     from blklab.api.names import names as names
     from blklab.api.names import rig_summaries as rig_summaries
     from blklab.api.names import tunables as tunables
+    from blklab.api.record import MachineRecording as MachineRecording
+    from blklab.api.record import is_disk_here as is_disk_here
+    from blklab.api.record import record_machine as record_machine
+    from blklab.api.record import record_run as record_run
+    from blklab.api.record import recorded_disks as recorded_disks
     from blklab.api.results import Imported as Imported
     from blklab.api.results import Stored as Stored
     from blklab.api.results import difference as difference
@@ -112,7 +113,6 @@ if TYPE_CHECKING:
     from blklab.api.whatif import Replayed as Replayed
     from blklab.api.whatif import WhatIf as WhatIf
     from blklab.api.whatif import load_recording as load_recording
-    from blklab.api.whatif import record_run as record_run
     from blklab.api.whatif import replay_trace as replay_trace
     from blklab.api.whatif import whatif as whatif
     from blklab.base.catalogue import Entry as Entry
@@ -368,11 +368,11 @@ _WHERE = {
     "WhatIf": "blklab.api.whatif",
     "load_recording": "blklab.api.whatif",
     "merge_traces": "blklab.api.trace_edits",
-    "record_run": "blklab.api.whatif",
-    "recorded_disks": "blklab.api.machine_recording",
-    "record_machine": "blklab.api.machine_recording",
-    "is_disk_here": "blklab.api.machine_recording",
-    "MachineRecording": "blklab.api.machine_recording",
+    "record_run": "blklab.api.record",
+    "recorded_disks": "blklab.api.record",
+    "record_machine": "blklab.api.record",
+    "is_disk_here": "blklab.api.record",
+    "MachineRecording": "blklab.api.record",
     "replay_trace": "blklab.api.whatif",
     "scale_trace": "blklab.api.trace_edits",
     "trace_fidelity": "blklab.api.trace_edits",

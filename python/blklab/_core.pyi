@@ -496,43 +496,62 @@ class DiskCounters:
 
     FIELDS: ClassVar[list[str]]
     @property
-    def read_ios(self) -> int: ...
+    def read_ios(self) -> int:
+        """Read commands completed."""
     @property
-    def read_merges(self) -> int: ...
+    def read_merges(self) -> int:
+        """Bios merged into waiting reads."""
     @property
-    def read_sectors(self) -> int: ...
+    def read_sectors(self) -> int:
+        """Sectors read."""
     @property
-    def read_ticks_ns(self) -> int: ...
+    def read_ticks_ns(self) -> int:
+        """Sum over reads of the time from insertion to completion, ns."""
     @property
-    def write_ios(self) -> int: ...
+    def write_ios(self) -> int:
+        """Write commands completed."""
     @property
-    def write_merges(self) -> int: ...
+    def write_merges(self) -> int:
+        """Bios merged into waiting writes."""
     @property
-    def write_sectors(self) -> int: ...
+    def write_sectors(self) -> int:
+        """Sectors written."""
     @property
-    def write_ticks_ns(self) -> int: ...
+    def write_ticks_ns(self) -> int:
+        """Sum over writes of the time from insertion to completion, ns."""
     @property
-    def flush_ios(self) -> int: ...
+    def flush_ios(self) -> int:
+        """Flush commands completed."""
     @property
-    def flush_ticks_ns(self) -> int: ...
+    def flush_ticks_ns(self) -> int:
+        """Sum over flushes of the time from issue to completion, ns."""
     @property
-    def discard_ios(self) -> int: ...
+    def discard_ios(self) -> int:
+        """Discards completed."""
     @property
-    def discard_ticks_ns(self) -> int: ...
+    def discard_ticks_ns(self) -> int:
+        """Sum over discards of the time from insertion to completion, ns."""
     @property
-    def io_ticks_ns(self) -> int: ...
+    def io_ticks_ns(self) -> int:
+        """Time during which at least one request was waiting or in flight, ns."""
     @property
-    def in_queue_ns(self) -> int: ...
+    def in_queue_ns(self) -> int:
+        """Integral over time of the requests waiting or in flight, ns."""
     @property
-    def joined_ns(self) -> int: ...
+    def joined_ns(self) -> int:
+        """Time for which two requests were counted that were merged later, ns."""
     @property
-    def in_flight_ns(self) -> int: ...
+    def in_flight_ns(self) -> int:
+        """Integral over time of the commands in flight, ns."""
     @property
-    def service_ns(self) -> int: ...
+    def service_ns(self) -> int:
+        """Sum over commands of the time from issue to completion, ns."""
     @property
-    def disk_busy_ns(self) -> int: ...
+    def disk_busy_ns(self) -> int:
+        """Time for which the disk model was busy, ns."""
     @property
-    def depth_max(self) -> int: ...
+    def depth_max(self) -> int:
+        """The maximum of requests waiting or in flight."""
 
 @final
 class DirectionSummary:

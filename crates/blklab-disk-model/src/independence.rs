@@ -4,7 +4,7 @@
 //! that it was chosen from, so a checked figure counts as independent unless a parameter that it would
 //! determine names its value or its source.
 
-use super::model::Parameter;
+use super::keys::Parameter;
 use super::published::{Published, Role, is_estimate};
 
 /// A model that meets this many independent figures is validated.

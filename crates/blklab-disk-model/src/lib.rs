@@ -7,6 +7,8 @@ mod any;
 pub mod catalogue;
 mod constant;
 mod draw;
+mod figures;
+mod file;
 mod hdd;
 mod independence;
 mod keys;
@@ -26,15 +28,16 @@ pub use blklab_base::input_error::InputError;
 pub use self::any::AnyDisk;
 pub use self::constant::Constant;
 pub use self::draw::{Drawn, draw};
+pub use self::figures::{FIGURES, Figure};
 pub use self::hdd::{Hdd, LongestWait};
 pub use self::independence::Validation;
-pub use self::keys::{Absent, Allowed, CONSTANT_KEYS, HDD_KEYS, Key, SSD_KEYS, Value};
-pub use self::model::{DiskModel, Parameter};
+pub use self::keys::{Absent, Allowed, CONSTANT_KEYS, HDD_KEYS, Key, Parameter, SSD_KEYS, Value};
+pub use self::model::DiskModel;
 pub use self::published::{Published, Role};
 pub use self::ranges::{RULES, Rule, Spread};
 pub use self::replay::{TraceRequest, replay};
 pub use self::ssd::Ssd;
-pub use self::validate::{Check, FIGURES, Figure, validate};
+pub use self::validate::{Check, validate};
 
 /// An operation of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

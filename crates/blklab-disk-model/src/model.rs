@@ -3,47 +3,28 @@
 //! Every key is in [`HDD_KEYS`], [`SSD_KEYS`] or [`CONSTANT_KEYS`]; the comment after a value is that value's
 //! source and is stored with it.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use super::any::AnyDisk;
 use super::constant::{Constant, ConstantConfig};
+use super::file::{File, other, plain, unknown};
 use super::hdd::{Hdd, HddConfig, LongestWait};
 use super::independence::{self, Validation};
-use super::keys::{Absent, CONSTANT_KEYS, HDD_KEYS, KINDS, Key, SSD_KEYS, Value, Values};
+use super::keys::{
+    Absent, CONSTANT_KEYS, Conflict, HDD_KEYS, KINDS, Key, Parameter, SSD_KEYS, Value, Values, conflict,
+};
 use super::published::{self, Published};
 use super::ranges;
 use super::ssd::{Ssd, SsdConfig};
 use super::{DiskLimits, Sector};
 use blklab_base::input_error::InputError;
-use blklab_base::text;
 
-/// One parameter of a disk with its source, for lists and docs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Parameter {
-    /// The key.
-    pub key: &'static str,
-    /// Its value as text; empty when the feature is off.
-    pub value: String,
-    /// Unit of the value.
-    pub unit: &'static str,
-    /// Its meaning.
-    pub help: &'static str,
-    /// The comment beside it in the file; `default` or `override` where the file has none.
-    pub source: String,
-    /// The range of an estimate; for a list, of its first number.
-    pub range: Option<[f64; 2]>,
-}
-
-/// The tables of a disk file.
 /// Tags of a SATA host adapter (`AHCI_MAX_CMDS`).
 const SATA_ADAPTER_TAGS: u32 = 32;
 /// Tags of a SAS host adapter: estimate; real ones have hundreds to thousands. The adapter of a guest's
 /// SAS disks has as many.
 const SAS_ADAPTER_TAGS: u32 = 1008;
+/// The tables of a disk file.
 const TABLES: [&str; 3] = [published::TABLES[0], published::TABLES[1], "ranges"];
 /// The source of a value that an override has set.
 const OVERRIDE: &str = "override";
@@ -294,16 +275,6 @@ pub(super) fn is_consistent(values: &Values) -> bool {
     configure(values).is_ok()
 }
 
-/// Two values that cannot both be true.
-pub(super) struct Conflict {
-    pub key: &'static str,
-    pub message: String,
-}
-
-pub(super) fn conflict<T>(key: &'static str, message: impl Into<String>) -> Result<T, Conflict> {
-    Err(Conflict { key, message: message.into() })
-}
-
 fn configure(values: &Values) -> Result<(DiskLimits, Config), Conflict> {
     let kind = values.text("kind");
     let (is_hdd, is_flash) = (kind == "hdd", kind == "ssd");
@@ -354,99 +325,9 @@ fn kinds() -> String {
     format!("{} or {last}", others.join(", "))
 }
 
-/// The error for another value than expected.
-pub(super) fn other(found: String, expected: impl Into<String>) -> InputError {
-    let expected = expected.into();
-    InputError::new(format!("found {found}; expected {expected}")).found(found).expected(expected)
-}
-
-/// The error for a name that is not one of these.
-pub(super) fn unknown(what: &str, name: &str, names: &[&str]) -> InputError {
-    let hint = text::hint(name, names);
-    InputError::new(format!("unknown {what}{hint}")).nearest(hint.nearest)
-}
-
 fn expected(key: &Key) -> String {
     match key.unit {
         "" => key.allowed.to_string(),
         unit => format!("{} {unit}", key.allowed),
     }
-}
-
-/// A TOML value as a key's value, if it has a form of any key.
-fn plain(value: &DeValue<'_>) -> Option<Value> {
-    match value {
-        DeValue::Integer(_) | DeValue::Float(_) => number(value).map(Value::Number),
-        DeValue::Boolean(b) => Some(Value::Flag(*b)),
-        DeValue::String(s) => Some(Value::Text(s.to_string())),
-        DeValue::Array(items) => {
-            if let Some(list) = items.iter().map(|v| number(v.get_ref())).collect() {
-                return Some(Value::Numbers(list));
-            }
-            let pair = |v: &Spanned<DeValue<'_>>| {
-                let items = v.get_ref().as_array()?;
-                let [a, b] = items.iter().as_slice() else { return None };
-                Some((number(a.get_ref())?, number(b.get_ref())?))
-            };
-            if let Some(pairs) = items.iter().map(pair).collect::<Option<_>>() {
-                return Some(Value::Pairs(pairs));
-            }
-            let row = |v: &Spanned<DeValue<'_>>| {
-                v.get_ref().as_array()?.iter().map(|n| number(n.get_ref())).collect::<Option<Vec<f64>>>()
-            };
-            items.iter().map(row).collect::<Option<_>>().map(Value::Rows)
-        }
-        _ => None,
-    }
-}
-
-pub(super) fn number(value: &DeValue<'_>) -> Option<f64> {
-    match value {
-        DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n as f64),
-        DeValue::Float(n) => n.as_str().parse().ok(),
-        _ => None,
-    }
-}
-
-/// A file's text, for lines, comments and messages.
-pub(super) struct File<'a> {
-    text: &'a str,
-    path: &'a str,
-}
-
-impl File<'_> {
-    /// The error about `key` at that byte.
-    pub(super) fn error(&self, at: usize, key: Option<&str>, wrong: InputError) -> InputError {
-        let before = &self.text.as_bytes()[..at.min(self.text.len())];
-        let begin = before.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
-        InputError {
-            reason: key.map(|key| format!("{key}: ")).unwrap_or_default() + &wrong.reason,
-            file: Some(self.path.to_owned()),
-            line: Some(1 + before.iter().filter(|b| **b == b'\n').count()),
-            column: Some(1 + before.len() - begin),
-            option: key.map(str::to_owned),
-            ..wrong
-        }
-    }
-
-    /// The text there, shortened for a message.
-    pub(super) fn slice(&self, span: &Range<usize>) -> String {
-        let found = self.text.get(span.clone()).unwrap_or_default().replace(['\n', '\r'], " ");
-        match found.char_indices().nth(40) {
-            Some((cut, _)) => format!("{}...", &found[..cut]),
-            None => found,
-        }
-    }
-
-    /// The comment after a value, on the line of its end.
-    pub(super) fn comment(&self, span: &Range<usize>) -> String {
-        let rest = self.text.get(span.end..).unwrap_or_default();
-        let line = rest.lines().next().unwrap_or_default();
-        line.split_once('#').map(|(_, comment)| comment.trim().to_owned()).unwrap_or_default()
-    }
-}
-
-/// The entries of an inline table by name, for [`published`].
-pub(super) fn fields<'a, 'i>(table: &'a DeTable<'i>) -> BTreeMap<&'a str, (&'a Spanned<DeValue<'i>>, usize)> {
-    table.iter().map(|(name, value)| (name.get_ref().as_ref(), (value, name.span().start))).collect()
 }

@@ -4,8 +4,8 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::model::{File, fields, number, other, unknown};
-use super::validate::{FIGURES, Figure};
+use super::figures::{FIGURES, Figure};
+use super::file::{File, fields, number, other, unknown};
 use blklab_base::input_error::InputError;
 
 /// Names of the two tables.

@@ -9,9 +9,9 @@ use std::{fmt, ptr};
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::file::{File, fields, number, other, unknown};
 use super::independence::names_value;
 use super::keys::{Allowed, CONSTANT_KEYS, Key, Value, Values};
-use super::model::{File, fields, number, other, unknown};
 use super::published::{Published, is_estimate};
 use blklab_base::input_error::InputError;
 

@@ -3,7 +3,7 @@
 use blklab_base::recorded::{Flags, Header, Io, Op, Tables};
 use blklab_base::units::{Nanos, Sector};
 
-use crate::notes::{Kind, Note, Notes, Weight};
+use crate::notes::{Kind, Note, Notes};
 
 /// A share of I/Os at the time of the one before that is more than chance: estimate. On a clock of 1 ns
 /// two I/Os of one time are rare; of one of 1 us, a few percent share it at 100,000 I/Os a second.
@@ -110,11 +110,6 @@ impl Doctor {
         }
         notes.sorted()
     }
-}
-
-/// The heaviest of findings.
-pub fn heaviest(notes: &[Note]) -> Option<Weight> {
-    notes.iter().map(|note| note.kind.weight()).max()
 }
 
 /// Whether a clock that begins here counts from a date.

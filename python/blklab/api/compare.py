@@ -253,7 +253,7 @@ def _new(
     )
     if budget:
         described["stopping"] = {"text": f"not at its end; the budget was {budget}"}
-    opened = keeping.opened(store, place.name, listener) if keep else None
+    opened = keeping.open_for_runs(store, place.name, listener) if keep else None
     return _Work(request, described, place, None, opened)
 
 
@@ -280,8 +280,8 @@ def _carried_out(
     with keeping.resumable(lambda: keepers, study=False):
         results = _measured(work, objective, max_parallel, keepers, listener)
     answers = analyse(results.runs, objective, anytime=results.anytime)
-    found = Comparison(results, answers, keeping.number(keepers[0]))
-    with keeping.finishing(keepers, listener, study=False):
+    found = Comparison(results, answers, keeping.number_of(keepers[0]))
+    with keeping.completing(keepers, listener, study=False):
         page = None if out is None else found.write(out)
     return Comparison(results, answers, found.kept, page)
 
@@ -325,7 +325,7 @@ def _begun(work: _Work, listener: Listener) -> Keeper:
         return Nowhere("")
     store, setup = work.store, work.request.setup
     count = len(plan(setup))
-    made = keeping.begun(
+    made = keeping.begin(
         lambda: in_store.begin(store, work.described, work.request, count), store, listener
     )
     if isinstance(made, StoreError):

@@ -37,10 +37,12 @@ _PERCENT = 95
 
 @dataclass(frozen=True)
 class IoCostQos:
-    """Latencies near the limit: the 95th percentile at nine tenths of the random rate, in us."""
+    """Latencies near the limit: the 95th percentile at nine tenths of the random rate."""
 
     rlat_p95_us: float
+    """For reads, in us."""
     wlat_p95_us: float
+    """For writes, in us."""
 
     def qos_line(self, device: str | None = None) -> str:
         """A line for `io.cost.qos`: the disk is saturated when a twentieth takes twice as long."""

@@ -29,58 +29,58 @@ if TYPE_CHECKING:
 _Begun = TypeVar("_Begun")
 
 
-def opened(store: str | None, rig: str, listener: Listener) -> Store | None:
+def open_for_runs(store: str | None, rig: str, listener: Listener) -> Store | None:
     """The store for new runs of that rig; None if the default store cannot be used. StoreError if
     it is one that the user has chosen."""
     from blklab.store.opening import open_store
 
-    where = found(store, listener)
+    where = find_place(store, listener)
     if where is None:
         return None
     try:
         # Runs on a real disk took real time: they must survive a power cut.
         return open_store(where, durable=rig != "sim", tell=listener.note)
     except StoreError as error:
-        _not_kept(error, where, listener)
+        _cannot_store(error, where, listener)
         return None
 
 
-def found(store: str | None, listener: Listener) -> StorePlace | None:
+def find_place(store: str | None, listener: Listener) -> StorePlace | None:
     """The store's place; None if there is no home directory for the default store."""
     try:
         return place.find(store)
     except NoHomeError as error:
-        _not_kept(error, None, listener)
+        _cannot_store(error, None, listener)
         return None
 
 
-def begun(begin: Callable[[], _Begun], store: Store, listener: Listener) -> _Begun | StoreError:
-    """The result of `begin` in the store; the reason if the default store fails."""
+def begin(start: Callable[[], _Begun], store: Store, listener: Listener) -> _Begun | StoreError:
+    """The result of `start` in the store; the reason if the default store fails."""
     try:
-        return begin()
+        return start()
     except StoreError as error:
-        _not_kept(error, store.place, listener)
+        _cannot_store(error, store.place, listener)
         return error
 
 
-def single(store: str | None, setup: Setup, rig: Rig, listener: Listener) -> Single | None:
+def place_of_single(store: str | None, setup: Setup, rig: Rig, listener: Listener) -> Single | None:
     """The place of a single run in the store; None if the default store cannot be used. InputError
     if a disk, a workload or a scheduler is wrong."""
     from blklab.experiment.describe import describe
     from blklab.store.single import Single, check
 
-    where = found(store, listener)
+    where = find_place(store, listener)
     rig.put_right()
     described = describe(setup, rig)
     if where is None:
         return None
     if where.file is None:
-        server = opened(store, rig.name, listener)
+        server = open_for_runs(store, rig.name, listener)
         return None if server is None else Single(where, described, server)
     try:
         check(where)
     except BlklabError as error:
-        _not_kept(error, where, listener)
+        _cannot_store(error, where, listener)
         return None
     return Single(where, described)
 
@@ -102,12 +102,12 @@ def keep_single(
 def resumable(keepers: Callable[[], Sequence[Keeper]], *, study: bool) -> Iterator[None]:
     """Surrounds the runs: the error of an interrupt or a failed run lists the stored runs of
     `keepers`, and a later call may resume them."""
-    with _telling(keepers, study=study), _releasing(keepers):
+    with _listing_stored(keepers, study=study), _releasing_on_error(keepers):
         yield
 
 
 @contextmanager
-def _releasing(keepers: Callable[[], Sequence[Keeper]]) -> Iterator[None]:
+def _releasing_on_error(keepers: Callable[[], Sequence[Keeper]]) -> Iterator[None]:
     try:
         yield
     except BaseException:
@@ -117,22 +117,22 @@ def _releasing(keepers: Callable[[], Sequence[Keeper]]) -> Iterator[None]:
 
 
 @contextmanager
-def _telling(keepers: Callable[[], Sequence[Keeper]], *, study: bool) -> Iterator[None]:
+def _listing_stored(keepers: Callable[[], Sequence[Keeper]], *, study: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        if (kept := _kept(keepers(), study=study)) is None:
+        if (kept := _stored(keepers(), study=study)) is None:
             raise
         stopped = StoppedError("interrupted")
         stopped.kept = kept
         raise stopped from None
     except RunError as error:
-        error.kept = _kept(keepers(), study=study)
+        error.kept = _stored(keepers(), study=study)
         raise
 
 
 @contextmanager
-def finishing(keepers: Sequence[Keeper], listener: Listener, *, study: bool) -> Iterator[None]:
+def completing(keepers: Sequence[Keeper], listener: Listener, *, study: bool) -> Iterator[None]:
     """Surrounds writing the report, after the last run: marks the comparisons as complete, and
     reports the runs that could not be stored."""
     try:
@@ -140,7 +140,7 @@ def finishing(keepers: Sequence[Keeper], listener: Listener, *, study: bool) -> 
     except BlklabError as error:
         for keeper in keepers:
             keeper.finish()
-        error.kept = _kept(keepers, study=study, complete=True)
+        error.kept = _stored(keepers, study=study, complete=True)
         raise
     for keeper in keepers:
         keeper.finish()
@@ -148,22 +148,22 @@ def finishing(keepers: Sequence[Keeper], listener: Listener, *, study: bool) -> 
             listener.note(f"{keeper.name}: {keeper.lost}")
 
 
-def number(keeper: Keeper) -> int | None:
+def number_of(keeper: Keeper) -> int | None:
     """The number of its comparison in the store; None if it is not stored."""
     return int(keeper.name) if keeper.name else None
 
 
-def _kept(keepers: Sequence[Keeper], *, study: bool, complete: bool = False) -> Kept | None:
+def _stored(keepers: Sequence[Keeper], *, study: bool, complete: bool = False) -> Kept | None:
     numbers = tuple(keeper.name for keeper in keepers if keeper.name)
     return Kept(numbers, study, complete) if numbers else None
 
 
-def _not_kept(error: BlklabError, where: StorePlace | None, listener: Listener) -> None:
+def _cannot_store(error: BlklabError, where: StorePlace | None, listener: Listener) -> None:
     if where is not None and where.chosen:
         raise error
     listener.note(f"results will not be stored: {error}; choose a store with --store")
 
 
-def named(keepers: Mapping[str, Keeper]) -> dict[str, int]:
+def numbers_of(keepers: Mapping[str, Keeper]) -> dict[str, int]:
     """The numbers of the stored parts."""
     return {name: int(keeper.name) for name, keeper in keepers.items() if keeper.name}

@@ -283,7 +283,10 @@ def kernel_shell(
 ) -> None:
     """Start a kernel with a shell on this process's terminal; returns when the shell has ended.
 
-    Args: as for `run_in_kernel`; without a `disk` the guest has none.
+    Args:
+        disk: the guest's disk; without it, it has none.
+        kernel, scheduler, memory_mib, time_travel, share, listener: see `run_in_kernel`.
+        timeout_s: the guest is stopped after so many seconds of real time.
 
     Raises:
         blklab.errors.InputError: a name or value is wrong, or standard input is no terminal.

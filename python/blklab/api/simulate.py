@@ -105,7 +105,16 @@ def run_job(
     """As `simulate`, for output as fio prints it: a job file or a workload, on any rig with all
     its options; with `keep` the store keeps the result.
 
-    Raises: as `simulate`; InputError also if the workload is a program other than fio.
+    Args:
+        job, disk, scheduler, seed, host, ignore_unsupported: see `simulate`.
+        rig: a rig's name, or the rig with its options.
+        keep: store the result.
+        store: the store; None is the default one.
+        listener: is told notes and progress.
+
+    Raises:
+        blklab.errors.InputError: as of `simulate`; or the workload is a program other than fio.
+        blklab.errors.RunError: the run failed.
     """
     spec = RigSpec.of(rig)
     place = rig_of(spec)
@@ -128,7 +137,7 @@ def run_job(
         if recordings.is_recording(entry)
         else dict(core.describe_job(entry, ignore_unsupported, real=real).defaults)
     )
-    single = keeping.single(store, setup, place, listener) if keep else None
+    single = keeping.place_of_single(store, setup, place, listener) if keep else None
     with place.prepared([planned.experiment], listener.note), listener.run(place):
         begun_at = datetime.now(UTC)
         result = place.run(planned.experiment)

@@ -149,10 +149,10 @@ def _run(
     with keeping.resumable(lambda: several, study=True), listener.runs(runs, what) as ended:
         outcomes = run_parts(parts, max_parallel, ended, keepers, listener.note)
     judgements = judge(chosen, outcomes)
-    with keeping.finishing(several, listener, study=True):
+    with keeping.completing(several, listener, study=True):
         if directory is not None:
             write_together(study_files(chosen, outcomes, judgements, directory))
-    kept = keeping.named(keepers())
+    kept = keeping.numbers_of(keepers())
     return StudyRun(chosen, tuple(outcomes), tuple(judgements), kept, directory)
 
 
@@ -166,7 +166,7 @@ def _ready(study: Study, planned: Sequence[PlannedPart], listener: Listener) -> 
 
 def _opened(store: str | None, parts: Sequence[Ready], listener: Listener) -> Store | None:
     rigs = {part.rig.name for part in parts if part.rig}
-    return keeping.opened(store, "sim" if rigs == {"sim"} else "", listener)
+    return keeping.open_for_runs(store, "sim" if rigs == {"sim"} else "", listener)
 
 
 def _begun(
@@ -174,7 +174,7 @@ def _begun(
 ) -> Mapping[str, Keeper]:
     if store is None:
         return {}
-    made = keeping.begun(lambda: in_store.begin(store, study, parts, out), store, listener)
+    made = keeping.begin(lambda: in_store.begin(store, study, parts, out), store, listener)
     if isinstance(made, StoreError):
         return {}
     listener.kept([keeper.name for keeper in made.values()], study=True)

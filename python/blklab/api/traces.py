@@ -77,7 +77,9 @@ def import_trace(
 ) -> ImportedTrace:
     """Read a trace, and write it as a recording; `out` must not exist.
 
-    The arguments are those of `read_trace`.
+    Args:
+        file, trace_format, device, keep_steps, capacity_bytes: see `read_trace`.
+        out: the recording's file.
 
     Raises:
         InputError: as of `read_trace`; `out` exists; or the trace has no I/O, or I/Os twice.

@@ -15,10 +15,8 @@ from typing import Literal
 
 from blklab import _core
 from blklab.api.listener import SILENT, Listener
-from blklab.api.simulate import job_entry
 from blklab.base import limits
 from blklab.base.catalogue import Entry
-from blklab.base.files import new_file
 from blklab.base.text import shown
 from blklab.domain import core, defaults, latencies, recordings, specs, validation
 from blklab.domain.comparison import OBJECTIVE_TEXT
@@ -27,10 +25,9 @@ from blklab.domain.recordings import WAYS, Fit, Way
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.scheduler import in_core
 from blklab.domain.task import Task
-from blklab.errors import InputError, RunError, unknown
+from blklab.errors import InputError, unknown
 from blklab.execute import Ended, Local
 from blklab.rigs import find_disk
-from blklab.rigs import rig as rig_of
 from blklab.rigs.sim import SimRig
 
 Objective = Literal["latency", "throughput"]
@@ -259,46 +256,6 @@ def whatif(
         tuple(drawn),
         tuple(notes),
     )
-
-
-def record_run(
-    job: str | os.PathLike[str] | Entry,
-    out: str | os.PathLike[str],
-    *,
-    disk: str | os.PathLike[str] | Disk,
-    scheduler: str | SchedulerSpec = "none",
-    seed: int = 1,
-    host: Mapping[str, int] | None = None,
-    ignore_unsupported: bool = False,
-) -> Result:
-    """Run a fio job on the simulator, and write its I/O to `out`, which must not exist, as a
-    recording.
-
-    The other arguments are those of `simulate`.
-
-    Raises:
-        InputError: a name, file or value is wrong; `out` exists.
-        RunError: the run cannot go on; `out` cannot be written.
-    """
-    path = Path(out)
-    found = find_disk(rig_of("sim"), disk)
-    there = core.host(dict(host or {}))
-    spec = _simulated(specs.scheduler(scheduler))
-    with new_file(path) as part:
-        try:
-            with core.core_types():
-                run, _ = _core.record(
-                    core.job(job_entry(job), there, ignore_unsupported),
-                    core.disk_model(found),
-                    spec,
-                    there,
-                    seed,
-                    part,
-                    None,
-                )
-        except RuntimeError as error:
-            raise RunError(str(error)) from error
-    return Result.from_run(run)
 
 
 @dataclass(frozen=True)

@@ -53,14 +53,18 @@ class Row:
     rate: Interval
     """Throughput, or a program's figure, in the cell's unit."""
     bytes_per_s: Interval
+    """Reads and writes together."""
     ios_per_s: float
+    """Reads and writes together."""
     mean_ns: float
+    """The mean latency of all I/Os of the cell's operation."""
     percentiles_ns: tuple[float, ...]
     """At `PERCENTILES`."""
     samples: int
     """The smallest number of latencies in a run, by which `samples` of this package decides which
     percentiles are known."""
     p99: Interval
+    """The 99th percentile of the latency in ns."""
     spread: float
     """The spread of `rate` over the repeats: largest over smallest, less one."""
     histogram: Histogram

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 from blklab import _core
 from blklab.domain import core, recordings, scheduler
@@ -46,26 +48,35 @@ class SimRig(ModelledDisks):
     def run(self, experiment: Experiment) -> Result:
         """Simulate without the GIL; see :class:`blklab.rigs.Rig`."""
         check_workload(self.name, experiment.job)
-        try:
-            with core.core_types():
-                if recordings.is_recording(experiment.job):
-                    return self._replay(experiment)
-                host = core.host(experiment.host)
-                run = _core.simulate(
-                    core.job(experiment.job, host, experiment.ignore_unsupported),
-                    core.disk_model(experiment.disk),
-                    _scheduler(experiment),
-                    host,
-                    experiment.seed,
-                    self._cancel,
-                    _window(experiment),
-                )
-        except RuntimeError as error:
-            raise RunError(str(error)) from error
-        except _core.PanicException as error:
-            raise RunError(
-                f"an error in blklab, please report it with the workload: {error}"
-            ) from error
+        with _run_errors():
+            if recordings.is_recording(experiment.job):
+                return self._replay(experiment)
+            host = core.host(experiment.host)
+            run = _core.simulate(
+                core.job(experiment.job, host, experiment.ignore_unsupported),
+                core.disk_model(experiment.disk),
+                _scheduler(experiment),
+                host,
+                experiment.seed,
+                self._cancel,
+                _window(experiment),
+            )
+        return Result.from_run(run)
+
+    def record(self, experiment: Experiment, out: Path) -> Result:
+        """Run a job file, and write its I/O as a recording to `out`; errors as of `run`, and
+        RunError if it cannot be written."""
+        with _run_errors():
+            host = core.host(experiment.host)
+            run, _ = _core.record(
+                core.job(experiment.job, host, experiment.ignore_unsupported),
+                core.disk_model(experiment.disk),
+                _scheduler(experiment),
+                host,
+                experiment.seed,
+                out,
+                self._cancel,
+            )
         return Result.from_run(run)
 
     def _replay(self, experiment: Experiment) -> Result:
@@ -109,6 +120,19 @@ class LoadedRecordings:
             if key not in self._loaded:
                 self._loaded[key] = recordings.load(key)
             return self._loaded[key]
+
+
+@contextmanager
+def _run_errors() -> Iterator[None]:
+    try:
+        with core.core_types():
+            yield
+    except RuntimeError as error:
+        raise RunError(str(error)) from error
+    except _core.PanicException as error:
+        raise RunError(
+            f"an error in blklab, please report it with the workload: {error}"
+        ) from error
 
 
 def _window(experiment: Experiment) -> tuple[int, int, int] | None:

@@ -80,19 +80,26 @@ class Timeline:
     """A window of a run. Requests by `queued_ns`, decisions by `at_ns`."""
 
     load: str
+    """Its name, as are the next three."""
     disk: str
     scheduler: str
     rig: str
     run_ns: int
+    """Length of the run."""
     from_ns: int
+    """The window's begin, after the run's begin."""
     until_ns: int
+    """The window's end, likewise."""
     rows: dict[int, str]
     """Process, or :data:`KERNEL_PROCESS`, or :data:`QUEUE` -> name, in the order of display."""
     requests: Sequence[Request]
     decisions: Sequence[Decision]
     spans: Sequence[Span] = ()
+    """Times between two decisions, such as a queue's turn."""
     requests_left_out: int = 0
+    """Counted in the window, but not in `requests`."""
     decisions_left_out: int = 0
+    """Counted in the window, but not in `decisions`."""
     decides: bool = True
     """False if the rig records no decisions."""
     lanes: dict[int, int] = field(default_factory=dict)

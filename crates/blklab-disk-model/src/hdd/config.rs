@@ -2,8 +2,7 @@
 
 use super::geometry::Geometry;
 use super::seek::SeekCurve;
-use crate::keys::Values;
-use crate::model::{Conflict, conflict};
+use crate::keys::{Conflict, Values, conflict};
 use blklab_base::units::SECTOR_BYTES;
 
 /// The order of queued commands.

@@ -3,8 +3,7 @@
 //! Angles are times: the nanoseconds after the index mark at which a place passes the head. One revolution is
 //! a whole number of nanoseconds.
 
-use super::super::keys::Values;
-use super::super::model::{Conflict, conflict};
+use super::super::keys::{Conflict, Values, conflict};
 use super::layout::Layout;
 
 const LOOKUP: usize = 1_024;
@@ -266,7 +265,7 @@ fn linear_zones(values: &Values, capacity: u64, heads: u32) -> Result<Vec<(u32, 
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::model::DiskModel;
+    use super::super::super::DiskModel;
     use super::super::super::testing::HDD;
     use proptest::prelude::*;
     use std::collections::HashSet;

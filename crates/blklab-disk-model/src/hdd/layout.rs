@@ -4,8 +4,7 @@
 //! The addresses of a zone consist of pieces without a gap on the medium. A piece ends before spare sectors
 //! or a slipped place.
 
-use super::super::keys::Values;
-use super::super::model::{Conflict, conflict};
+use super::super::keys::{Conflict, Values, conflict};
 use super::geometry::Location;
 
 /// Addresses from `logical` on are at places from `physical` on, both counted from the zone's start.

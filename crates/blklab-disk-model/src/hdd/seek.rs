@@ -5,8 +5,7 @@
 //! Computer 1994). One table over the root of the distance has both forms, so that a look-up is one square
 //! root and one multiplication; both are exact by IEEE 754 and thus the same on every machine.
 
-use super::super::keys::Values;
-use super::super::model::{Conflict, conflict};
+use super::super::keys::{Conflict, Values, conflict};
 
 const STEPS: usize = 2_048;
 

@@ -237,6 +237,33 @@ impl Values {
     }
 }
 
+/// One parameter of a disk with its source, for lists and docs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// The key.
+    pub key: &'static str,
+    /// Its value as text; empty when the feature is off.
+    pub value: String,
+    /// Unit of the value.
+    pub unit: &'static str,
+    /// Its meaning.
+    pub help: &'static str,
+    /// The comment beside it in the file; `default` or `override` where the file has none.
+    pub source: String,
+    /// The range of an estimate; for a list, of its first number.
+    pub range: Option<[f64; 2]>,
+}
+
+/// Two values that cannot both be true.
+pub(super) struct Conflict {
+    pub key: &'static str,
+    pub message: String,
+}
+
+pub(super) fn conflict<T>(key: &'static str, message: impl Into<String>) -> Result<T, Conflict> {
+    Err(Conflict { key, message: message.into() })
+}
+
 const fn key(
     name: &'static str,
     unit: &'static str,

@@ -1,7 +1,6 @@
 //! The keys of a solid-state disk, in the model's units.
 
-use super::super::keys::Values;
-use super::super::model::{Conflict, conflict};
+use super::super::keys::{Conflict, Values, conflict};
 use super::mapping::SPARE_MIN;
 
 /// The size of a small command: 4 KiB.

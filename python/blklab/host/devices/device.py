@@ -26,16 +26,22 @@ class Device:
     """A disk, a partition, or a device on top of them."""
 
     name: str
+    """The kernel's: ``sda``, ``dm-0``; with ``!`` where the node has a directory."""
     kind: str
+    """One of `kinds.KINDS`, in words."""
     number: str
+    """Major and minor, as ``8:0``."""
     mapped_name: str
+    """The device mapper's; empty for others."""
     size_bytes: int
     rotational: bool | None
+    """None if the kernel does not say."""
     read_only: bool
     removable: bool
     identity: Identity | None
     """None for partitions: it is the disk's."""
     ids: tuple[str, ...]
+    """Its names in ``/dev/disk/by-id``."""
     queue_depth: int | None
     """Commands that the device takes at a time, per hardware queue where it has several."""
     hardware_queues: int
@@ -44,17 +50,27 @@ class Device:
     loadable: dict[str, str]
     """Schedulers that would have to be loaded, and their modules."""
     tunables: dict[str, str]
+    """The active scheduler's, by name."""
     attributes: dict[str, str]
+    """The queue's other settings, by name in sysfs."""
     cgroups: tuple[Setting, ...]
+    """What cgroups set for this device."""
     filesystem: Filesystem | None
     mounts: tuple[Mount, ...]
     swap: bool
+    """It is in use as swap."""
     partitions: tuple[str, ...]
+    """Names, as in the next three."""
     below: tuple[str, ...]
+    """Devices on which it is stacked."""
     above: tuple[str, ...]
+    """Devices that are stacked on it."""
     disks: tuple[str, ...]
+    """The disks at the bottom of the stack."""
     backing_file: str
+    """The file behind a loop device; empty for others."""
     decision: Decision | None
+    """What set its scheduler; None if nothing is known to."""
 
     @property
     def node(self) -> str:

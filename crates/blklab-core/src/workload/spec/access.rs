@@ -55,11 +55,6 @@ impl Rw {
         matches!(self, Rw::Trim | Rw::RandTrim | Rw::TrimWrite | Rw::RandTrimWrite)
     }
 
-    /// Reads and writes are mixed by `rwmixread`.
-    pub const fn is_mixed(self) -> bool {
-        matches!(self, Rw::ReadWrite | Rw::RandReadWrite)
-    }
-
     /// Every block is trimmed, then written.
     pub const fn trims_before_writing(self) -> bool {
         matches!(self, Rw::TrimWrite | Rw::RandTrimWrite)

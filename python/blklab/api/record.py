@@ -1,4 +1,5 @@
-"""``blklab.record_machine``: the I/O of this machine's disks as a recording."""
+"""``blklab.record_run`` and ``blklab.record_machine``: the I/O of a simulated run, and of this
+machine's disks, as a recording."""
 
 from __future__ import annotations
 
@@ -8,20 +9,27 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from blklab import _core
 from blklab.api.listener import SILENT, Listener
-from blklab.base.files import check_directory
+from blklab.api.simulate import job_entry
+from blklab.base.catalogue import Entry
+from blklab.base.files import check_directory, new_file
 from blklab.base.journal import Journal, default_directory
 from blklab.base.signals import Signals
 from blklab.base.text import shown
+from blklab.domain import specs
+from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
+from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
 from blklab.host.devices import mounts, queue, stack
 from blklab.host.roots import HERE, Roots
+from blklab.rigs import find_disk
 from blklab.rigs.live import recording
+from blklab.rigs.sim import SimRig
 
 _POLL_S = 0.1
 _MAPPED = ("dm", "md")
@@ -45,6 +53,39 @@ class MachineRecording:
     """Events of the kernel that were lost because its buffer was full."""
     command_code: int | None = None
     """The exit code of the recorded command."""
+
+
+def record_run(
+    job: str | os.PathLike[str] | Entry,
+    out: str | os.PathLike[str],
+    *,
+    disk: str | os.PathLike[str] | Disk,
+    scheduler: str | SchedulerSpec = "none",
+    seed: int = 1,
+    host: Mapping[str, int] | None = None,
+    ignore_unsupported: bool = False,
+) -> Result:
+    """Run a fio job on the simulator, and write its I/O as a recording.
+
+    Args:
+        out: the recording's file, which must not exist.
+        job, disk, scheduler, seed, host, ignore_unsupported: see `simulate`.
+
+    Raises:
+        InputError: a name, file or value is wrong; `out` exists.
+        RunError: the run cannot go on; `out` cannot be written.
+    """
+    place = SimRig()
+    experiment = Experiment(
+        job_entry(job),
+        find_disk(place, disk),
+        specs.scheduler(scheduler),
+        seed,
+        dict(host or {}),
+        ignore_unsupported,
+    )
+    with new_file(Path(out)) as part:
+        return place.record(experiment, part)
 
 
 def is_disk_here(disk: str | os.PathLike[str], roots: Roots = HERE) -> bool:

@@ -1,0 +1,153 @@
+"""Figures that commands have measured, from ``docs/data/``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from blklab.base.units import number_text
+from parts.text import code, data, table
+
+
+def bench() -> str:
+    """The last figures of ``benches/whole_process.py``, from ``docs/data/bench.json``."""
+    return _figures(data("bench"))
+
+
+def host_measured() -> str:
+    """The last table of ``blklab host measure --check``, from ``docs/data/host.json``."""
+    kept: dict[str, Any] = data("host")
+    rows = kept["predictions"]
+    measured = kept["measured"]
+    within = sum(abs(row["error"]) <= kept["bar"] for row in rows)
+    rows_text = table(
+        ("load", "scheduler", "measured", "simulated", "off"),
+        (
+            (
+                row["load"],
+                row["scheduler"],
+                f"{max(row['measured_iops']) / 1000:,.0f}k",
+                f"{row['simulated_iops'] / 1000:,.0f}k",
+                f"{100 * row['error']:+.1f} %",
+            )
+            for row in rows
+        ),
+        right=range(2, 5),
+    )
+    swaps = "".join(f"\n* {line}" for line in kept["swaps"])
+    order = (
+        f"In another order than measured:\n{swaps}" if swaps else "All are in the measured order."
+    )
+    share = f"{within} of {len(rows)} rates are within {100 * kept['bar']:.0f} %"
+    return (
+        f"{rows_text}\n{share}. {order}\n\n"
+        f"{measured['cpu']}, {kept['host']['cpus']} CPUs, Linux {measured['kernel']}, "
+        f"{measured['fio']}, a {measured['device']} device, the fastest of "
+        f"{measured['rounds']} runs; other programs used {measured['others_percent']:.0f} % of "
+        "the CPUs."
+    )
+
+
+def kernel_rig() -> str:
+    """The last figures of ``benches/kernel_rig.py``."""
+    return _figures(data("kernel-rig"))
+
+
+def live_rig() -> str:
+    """The last figures of ``benches/live_rig.py``."""
+    return _with_load_after("live-rig")
+
+
+def recording_cost() -> str:
+    """The last figures of ``benches/recording.py``."""
+    return _with_load_after("recording")
+
+
+def _with_load_after(name: str) -> str:
+    kept = data(name)
+    after = f"; when it ended: {kept['machine']['load_after']}.\n"
+    return _figures(kept).removesuffix(".\n") + after
+
+
+def soak() -> str:
+    """The last figures of ``make soak``."""
+    figures: dict[str, int] = data("soak")
+    virtual: dict[str, int] = data("soak-virtual")
+    hostile: dict[str, int] = data("hostile")
+    by_name = [name for name in figures if name.startswith("signal ")]
+    rows = [
+        (name, f"{value:,}", f"{virtual.get(name, 0):,}")
+        for name, value in figures.items()
+        if name not in by_name
+    ]
+    signals = ", ".join(f"{name.removeprefix('signal ')} {figures[name]:,}" for name in by_name)
+    rows_text = table(("what", "here", "in the virtual machine"), rows, (1, 2))
+    jobs = ", ".join(f"{value:,} {name}" for name, value in hostile.items())
+    return f"{rows_text}\nSignals: {signals}.\n\nJobs of hostile options, under a tracer: {jobs}.\n"
+
+
+def fuzzed() -> str:
+    """The last figures of ``make fuzz-long``."""
+    figures = data("fuzz")
+    sums = {key: sum(row[key] for row in figures.values()) for key in ("inputs", "failed")}
+    rows = [
+        (code(name), f"{row['inputs']:,}", f"{row['edges']:,}", str(row["failed"]))
+        for name, row in figures.items()
+    ]
+    rows.append(("all", f"{sums['inputs']:,}", "", str(sums["failed"])))
+    return table(("target", "inputs", "edges reached", "failed"), rows, (1, 2, 3))
+
+
+def mutants() -> str:
+    """The last figures of ``make mutants``."""
+    figures = data("mutants")
+    groups = [(name, row["planted"], row["found"]) for name, row in figures.items()]
+    groups.append(("all", sum(row[1] for row in groups), sum(row[2] for row in groups)))
+    rows = [
+        (name, str(planted), str(found), str(planted - found)) for name, planted, found in groups
+    ]
+    return table(("group", "planted", "found", "survive"), rows, (1, 2, 3))
+
+
+def _figures(kept: Mapping[str, Any]) -> str:
+    figures = table(
+        ("measured", "goal", "met", "what"),
+        (
+            (
+                f"{number_text(row['median'])}{_range(kept, row)} {row['unit']}",
+                "none"
+                if row["goal"] is None
+                else f"{'at least' if row['more_is_better'] else 'at most'} "
+                f"{number_text(row['goal'])} {row['unit']}",
+                _met(kept, row),
+                row["what"],
+            )
+            for row in kept["figures"]
+        ),
+        right=(0, 1),
+    )
+    machine = kept["machine"]
+    kernel = f"Linux {kept['kernel']}, " if "kernel" in kept else ""
+    build = "with" if machine.get("profile_guided") else "without"
+    return (
+        f"{figures}\nMeasured on {machine['cpus']} cores of {machine['cpu']}, {kernel}Python "
+        f"{machine['python']}, blklab {kept['version']} built {build} a profile, with "
+        f"{kept['rounds']} rounds; "
+        f"load of the machine before it began: {machine['load']}.\n"
+    )
+
+
+def _range(kept: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """The interval of the median, if known."""
+    found = kept.get("intervals", {}).get(row["what"])
+    return f" ({number_text(found['low'])} to {number_text(found['high'])})" if found else ""
+
+
+def _met(kept: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    found = kept.get("intervals", {}).get(row["what"])
+    if found and row["goal"] is not None and found["low"] <= row["goal"] <= found["high"]:
+        return "not known"
+    if row["goal"] is None:
+        return ""
+    better = row["median"] >= row["goal"] if row["more_is_better"] else row["median"] <= row["goal"]
+    return "yes" if better else "**no**"

@@ -1,0 +1,116 @@
+"""The simulator against the kernel, from ``docs/data/``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from parts.text import code, data, table
+
+
+def verify() -> str:
+    """The last table of ``blklab verify``, from ``docs/data/verify.json``."""
+    kept = _verified()
+    places = {cell["place"]: cell["disk"] for cell in kept["cells"]}
+    rows = table(
+        (
+            *("disk", "model", "scheduler", "cells", "in the bar"),
+            *("throughput off", "p50 off", "p99 off", "the same order"),
+        ),
+        (
+            _verify_row(place, disk, scheduler, cells)
+            for place, disk in places.items()
+            for scheduler in dict.fromkeys(cell["scheduler"] for cell in kept["cells"])
+            if (cells := _cells_of(kept, place, scheduler))
+        ),
+        right=tuple(range(3, 9)),
+    )
+    share = f"{kept['met']} of {len(kept['cells'])}"
+    return (
+        f"{rows}\nA deviation is the largest of all loads on that disk under that scheduler, the "
+        f"order their mean. {share} cells are within the bar; the worst figure is "
+        f"{kept['worst']:.0%} off. Made with blklab {kept['version']} against {kept['kernel']}, "
+        f"seed {kept['seed']}. Each cell is in `docs/data/verify.json`.\n"
+    )
+
+
+def _cells_of(kept: dict[str, Any], place: str, scheduler: str) -> list[dict[str, Any]]:
+    return [
+        cell for cell in kept["cells"] if (cell["place"], cell["scheduler"]) == (place, scheduler)
+    ]
+
+
+def verify_shares() -> str:
+    """How many cells and drawn jobs agree, in a sentence."""
+    kept, drawn = _verified(), _verified("verify-random")
+    met = [
+        f"{row['met']:.0%} of the figures under `{row['scheduler']}` on `{row['place']}`"
+        for row in sorted(drawn["shares"], key=lambda row: row["met"])
+    ]
+    return (
+        f"Of {len(kept['cells'])} cells of the matrix {kept['met']} are within the bar, and the "
+        f"worst figure is {kept['worst']:.0%} off. Of jobs drawn at random, the bar is met by "
+        f"{met[0]} (the least) to {met[-1]} (the most).\n"
+    )
+
+
+def verify_missed() -> str:
+    """The cells outside the bar."""
+    missed = [cell for cell in _verified()["cells"] if not cell["meets_bar"]]
+    lines = [
+        f"* {cell['place']}, {cell['load']} under {cell['scheduler']}: "
+        + ", ".join(
+            f"{word} {100 * cell['off'][what]:.1f} %"
+            for what, word in (("bytes_per_s", "throughput"), ("p50_ns", "p50"), ("p99_ns", "p99"))
+        )
+        for cell in missed
+    ]
+    return "\n".join(["Outside the bar:", "", *lines, ""]) if missed else "Nowhere in this table.\n"
+
+
+def verify_random() -> str:
+    """The last shares of ``blklab verify --random``, from ``docs/data/verify-random.json``."""
+    kept = _verified("verify-random")
+    rows = (
+        (
+            row["place"],
+            row["scheduler"],
+            str(row["cells"]),
+            *(
+                "/".join(f"{100 * share:.0f}" for share in those)
+                for those in row["within"].values()
+            ),
+            f"{row['met']:.0%}",
+            f"{row['chance']:.0%}",
+        )
+        for row in kept["shares"]
+    )
+    heads = ("disk", "scheduler", "jobs", "throughput", "p50", "p99", "in the bar", "chance")
+    count = len(kept["jobs"]) // len({row["place"] for row in kept["shares"]})
+    return (
+        table(heads, rows, right=tuple(range(2, 8)))
+        + f"\nMade by `blklab verify --random {count} --seed {kept['seed']} --chance` with blklab "
+        f"{kept['version']} against {kept['kernel']}.\n"
+    )
+
+
+def _verified(name: str = "verify") -> dict[str, Any]:
+    kept: dict[str, Any] = data(name)
+    return kept
+
+
+def _verify_row(
+    place: str, disk: str, scheduler: str, cells: list[dict[str, Any]]
+) -> tuple[str, ...]:
+    orders = [cell["order"] for cell in cells if cell["order"] is not None]
+    return (
+        place,
+        code(disk),
+        code(scheduler),
+        str(len(cells)),
+        str(sum(cell["meets_bar"] for cell in cells)),
+        *(
+            f"{100 * max(cell['off'][what] for cell in cells):.1f} %"
+            for what in ("bytes_per_s", "p50_ns", "p99_ns")
+        ),
+        f"{sum(orders) / len(orders):.0%}" if orders else "",
+    )
