@@ -95,7 +95,8 @@ REFUSED = {"Read-only file system", "Permission denied", "Operation not permitte
 
 @needs_wall
 def test_nothing_of_this_machine_is_written(run: Hostile, shared: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in (Path("/etc"), Path("/usr"), shared)}
+    # Other tests use the directory /etc meanwhile.
+    before = {path: path.stat().st_mtime_ns for path in (Path("/etc/passwd"), Path("/usr"), shared)}
     found = run(f"""
 shared = {str(shared)!r}
 for path in ("/etc/passwd", "/etc/pwned", "/usr/pwned", "/pwned", "/dev/pwned", "/tmp/pwned",
@@ -119,6 +120,7 @@ attempt("make a device", os.mknod, "/dev/shm/disk", 0o060666, os.makedev(254, 0)
     assert {name: why for name, why in found.items() if why not in allowed} == {}
     assert (shared / "theirs").read_text() == "as it was"
     assert before == {path: path.stat().st_mtime_ns for path in before}
+    assert not any(Path(top, "pwned").exists() for top in ("/", "/etc", "/usr", "/dev"))
 
 
 @needs_wall

@@ -96,8 +96,9 @@ def test_they_agree_request_by_request_where_requests_wait_for_a_tag(
     disk, none = "wd10ezrx:ncq=off", "none"
     simulated = blklab.simulate(job, disk=disk, scheduler=none, host=specs.GUEST)
     real = blklab.simulate(
-        job, disk=disk, scheduler=none, rig="kernel", kernel=kernel, driver="native"
-    )
+        job, disk=disk, scheduler=none, rig="kernel", kernel=kernel, driver="native",
+        host=specs.GUEST,
+    )  # fmt: skip
     assert len(real.detail.sector) > 200
     assert np.array_equal(real.detail.sector, simulated.overview.sector)
     assert [job.read.ios for job in real.jobs] == [job.read.ios for job in simulated.jobs]
@@ -119,22 +120,47 @@ def test_with_the_same_host_the_same_question_has_the_same_answer(place: Path, k
     there = {"rig": "kernel", "kernel": kernel, "driver": "native"}
     real = figures(host=specs.host(["guest"]), **there)
     assert real == figures(host=specs.host(["guest"]))
-    assert real == figures(**there), "a guest has that host in any case"
     assert real != figures(), "four CPUs whose work takes time let each process have its turn"
+    by_default = figures(**there)
+    assert by_default == pytest.approx(figures(), rel=0.02), "both have those CPUs by default"
+    with pytest.raises(InputError, match=r"cpus is 1 in a guest.*--driver native can work on"):
+        figures(**there | {"driver": "fio"}, host={"cpus": 2})
+
+
+@pytest.mark.parametrize("scheduler", ["none", "mq-deadline", "bfq"])
+@pytest.mark.parametrize(("engine", "depth"), [("psync", 1), ("libaio", 32), ("io_uring", 8)])
+def test_where_the_cpu_limits_both_rigs_have_the_same_limit(
+    place: Path, kernel: str, scheduler: str, engine: str, depth: int
+) -> None:
+    job = JOB.replace("runtime=2", "runtime=20ms") + "numjobs=3\n"
+    job += f"ioengine={engine}\niodepth={depth}\n"
+
+    def rate(cpus: int, **options: Any) -> int:
+        host = {"cpus": cpus, "submit_ns": 6000, "complete_ns": 4000, "wake_ns": 2000}
+        run = blklab.simulate(job, disk="optane-900p", scheduler=scheduler, host=host, **options)
+        return sum(job.read.ios for job in run.jobs)
+
+    there = {"rig": "kernel", "kernel": kernel, "driver": "native"}
+    for cpus in (1, 2):
+        assert rate(cpus, **there) == pytest.approx(rate(cpus), rel=0.02), cpus
 
 
 def test_a_guest_has_a_value_of_everything_that_cannot_be_set_there() -> None:
     of_schedulers = {f"lock_ns.{info.name}" for info in core.schedulers()}
-    assert specs.GUEST.keys() == core.check_host({}).keys() - host_that_counts() - of_schedulers
+    assert (
+        specs.GUEST.keys() == core.check_host({}).keys() - host_that_counts("fio") - of_schedulers
+    )
     assert specs.host([" guest ,memory_kb=65536"]) == {**specs.GUEST, "memory_kb": 65536}
     older = specs.guest(100, False)
-    assert specs.guest_name(100, False) == "guest,hz=100,budget=0,interrupt_ns=0"
+    assert specs.guest_name(100, False, "fio") == "guest,hz=100,budget=0,interrupt_ns=0"
+    assert specs.guest_name(100, False, "native") == "hz=100,budget=0,partitions=1"
+    assert specs.guest_name(1000, True, "native") == "partitions=1,interrupt_ns=1"
     for words in (
         ["guest,hz=100", "budget=0,interrupt_ns=0"],
         ["interrupt_ns=0,hz=100,budget=0,guest"],
     ):
         assert specs.host(words) == older
-    assert specs.guest_name(1000, True) == "guest" and specs.guest(1000, True) == specs.GUEST
+    assert specs.guest_name(1000, True, "fio") == "guest" and specs.guest(1000, True) == specs.GUEST
     with pytest.raises(InputError, match="--host: 'hz' is given twice"):
         specs.host(["guest", "hz=250", "hz=100"])
     with pytest.raises(InputError, match="expected name=number, @FILE or guest, found 'gest'"):
@@ -159,8 +185,9 @@ def test_they_agree_on_buffered_reads_and_on_trims(
 ) -> None:
     simulated = blklab.simulate(job, disk=disk, scheduler="none", host=specs.GUEST)
     real = blklab.simulate(
-        job, disk=disk, scheduler="none", rig="kernel", kernel=kernel, driver="native"
-    )
+        job, disk=disk, scheduler="none", rig="kernel", kernel=kernel, driver="native",
+        host=specs.GUEST,
+    )  # fmt: skip
     assert len(real.detail.sector) > 100
     assert np.array_equal(real.detail.sector, simulated.detail.sector)
     for ours, theirs in zip(simulated.jobs, real.jobs, strict=True):
@@ -173,7 +200,7 @@ def test_they_agree_on_buffered_reads_and_on_trims(
 def test_buffered_writes_are_on_the_disk_after_fsync(place: Path, kernel: str) -> None:
     job = BUFFERED + "rw=randwrite\nbs=8k\nfsync=4\nnumber_ios=400\n"
     real = on_kernel(kernel, "native", job)
-    simulated = blklab.simulate(job, disk="wd10ezrx", scheduler="mq-deadline", host=specs.GUEST)
+    simulated = blklab.simulate(job, disk="wd10ezrx", scheduler="mq-deadline")
     assert real.disk.write_sectors >= 400 * 8192 // 512 == simulated.disk.write_sectors
     assert real.disk.flush_ios == simulated.disk.flush_ios == 100
     ours, theirs = (result.jobs[0].sync_lat.mean_ns for result in (simulated, real))
@@ -199,8 +226,9 @@ def test_the_native_driver_refuses_options_that_it_lacks(
 def test_the_disk_is_punctual_to_the_nanosecond(place: Path, kernel: str) -> None:
     job = JOB.replace("runtime=2", "runtime=20ms")
     real = blklab.simulate(
-        job, disk="optane-900p", scheduler="none", rig="kernel", kernel=kernel, driver="native"
-    )
+        job, disk="optane-900p", scheduler="none", rig="kernel", kernel=kernel, driver="native",
+        host=specs.GUEST,
+    )  # fmt: skip
     simulated = blklab.simulate(job, disk="optane-900p", scheduler="none", host=specs.GUEST)
     real_ns, simulated_ns = (result.jobs[0].read.clat.mean_ns for result in (real, simulated))
     assert real.jobs[0].read.ios > 1000

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! or, to run a fio job file as the simulator would, `"run": {"job": {"text": "[a]\nrw=randread\n",
-//! "seed": 1, "driver": "native"}}`.
+//! "seed": 1, "driver": "native", "host": {"cpus": 4, "submit_ns": 1200}}}`.
 //!
 //! Relative paths start at the run directory. Unknown keys, values of the wrong type and invalid
 //! names are refused with line and column.
@@ -131,6 +131,10 @@ pub struct JobConfig {
     pub seed: u64,
     /// The driver that issues the I/O.
     pub driver: Driver,
+    /// Values of the modelled host by name, for the CPU work of the native driver's processes; without
+    /// them it takes no time.
+    #[serde(default)]
+    pub host: BTreeMap<String, i64>,
     /// A part of the run that is kept request by request.
     pub window: Option<WindowConfig>,
 }

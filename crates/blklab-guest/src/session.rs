@@ -219,7 +219,9 @@ fn work(
     }
     let mut work = match &config.run {
         Run::Program(program) => Work::Program(program),
-        Run::Job(job) => Work::Job(Box::new(Job::prepare(job, device, block.capacity()?, directory)?)),
+        Run::Job(job) => {
+            Work::Job(Box::new(Job::prepare(job, &config.scheduler, device, block.capacity()?, directory)?))
+        }
     };
     let trace = config.trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
     let before = block.counters()?;

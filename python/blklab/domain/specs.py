@@ -37,6 +37,8 @@ GUEST: Mapping[str, int] = {
 work takes no time, and its disk, behind its own transport, has no file system; the driver of that
 disk lets a nanosecond pass after commands have ended. The native driver reads no clock between
 I/Os, and reaps each I/O when it is done."""
+_NO_WORK = ("hz", "budget", "partitions", "interrupt_ns")
+"""Values of a guest that are no CPU work."""
 _GUEST = "guest"
 _FILE = "@"
 _FORMAT = "format="
@@ -51,11 +53,14 @@ def guest(hz: int, has_transports: bool) -> dict[str, int]:
     return {**GUEST, **own}
 
 
-def guest_name(hz: int, has_transports: bool) -> str:
-    """The same as a text for ``--host``: ``guest`` or ``guest,hz=100``."""
+def guest_name(hz: int, has_transports: bool, driver: str) -> str:
+    """A guest's host by default, as a text for ``--host``: ``guest`` or ``guest,hz=100``; with the
+    native driver the simulator's own but for what a guest cannot have."""
     own = guest(hz, has_transports)
-    changed = (f"{name}={value}" for name, value in own.items() if value != GUEST[name])
-    return ",".join([_GUEST, *changed])
+    base = core.check_host({}) if driver == "native" else GUEST
+    names = _NO_WORK if driver == "native" else own
+    changed = (f"{name}={own[name]}" for name in names if own[name] != base[name])
+    return ",".join([*([] if driver == "native" else [_GUEST]), *changed])
 
 
 def disk(spec: str | os.PathLike[str] | Disk) -> Disk:

@@ -164,7 +164,7 @@ def _host(part: Part, rig: str) -> tuple[dict[str, int], list[Skipped]]:
         return host, []
     from blklab.rigs.kernel.rig import host_that_counts
 
-    counts = host_that_counts()
+    counts = host_that_counts("fio")
     skipped = [
         Skipped(f"host {name}={value}", "a guest of the kernel rig has no such setting")
         for name, value in host.items()

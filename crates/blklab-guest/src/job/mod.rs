@@ -13,6 +13,7 @@ use blklab_core::formats::fio::jobfile::{self, Bare};
 use blklab_core::formats::fio::output;
 use blklab_core::formats::fio::writer::{self, FioPath};
 use blklab_core::formats::tracefs::Owners;
+use blklab_core::host::Host;
 use blklab_core::recorder::{TraceRecorder, Window};
 use blklab_core::result::{DiskCounters, RunResult};
 use blklab_core::units::{Nanos, Sector};
@@ -22,7 +23,7 @@ use blklab_disk::Report;
 use serde_json::json;
 
 use crate::block::Counters;
-use crate::config::{Driver, JobConfig};
+use crate::config::{Driver, JobConfig, Name};
 use crate::program;
 use crate::trace::relay::{Ready, Relay};
 use watch::Follower;
@@ -35,6 +36,8 @@ pub struct Job {
     capacity: Sector,
     /// The places of the plan's files, for the native driver.
     places: Vec<native::Target>,
+    /// Likewise.
+    work: native::Work,
     window: Option<Window>,
     /// For the block layer's events.
     ready: Option<Ready>,
@@ -43,12 +46,13 @@ pub struct Job {
 }
 
 impl Job {
-    /// Reads the job file and prepares everything on `device`.
+    /// Reads the job file and prepares everything on `device`, which has that scheduler.
     ///
     /// # Errors
     /// One line.
     pub fn prepare(
         config: &JobConfig,
+        scheduler: &Name,
         device: &Path,
         capacity: Sector,
         directory: &Path,
@@ -71,13 +75,14 @@ impl Job {
             Driver::Native => native::places(&plan, device, capacity)?,
         };
         let (driver, seed) = (config.driver, config.seed);
+        let work = native::Work::new(host(config)?, &scheduler.to_string());
         let ready = Some(Ready::new(device)?);
         let window = config.window.map(|window| Window {
             from: Nanos(window.from_ns),
             until: Nanos(window.until_ns),
             requests: window.requests,
         });
-        Ok(Job { plan, driver, seed, capacity, places, window, ready, result: RunResult::default() })
+        Ok(Job { plan, driver, seed, capacity, places, work, window, ready, result: RunResult::default() })
     }
 
     /// Runs it to its end. Its time zero is `epoch` of the clock.
@@ -91,7 +96,7 @@ impl Job {
         let relay = self.ready.take().ok_or("a job runs once")?.start(watch)?;
         self.result = match self.driver {
             Driver::Fio => self.run_fio(directory)?,
-            Driver::Native => native::run(&self.plan, self.seed, &self.places, epoch)?,
+            Driver::Native => native::run(&self.plan, self.seed, &self.places, &self.work, epoch)?,
         };
         self.add_events(relay)
     }
@@ -182,6 +187,21 @@ fn read(text: &str) -> Result<JobFile, String> {
     jobfile::parse(text, "job.fio", &mut nothing, Default::default()).map_err(|error| error.to_string())
 }
 
+/// The modelled host, whose CPU work the native driver's processes do.
+fn host(config: &JobConfig) -> Result<Host, String> {
+    if config.host.is_empty() {
+        return Ok(Host { cpus: 1, ..Host::FREE });
+    }
+    if config.driver == Driver::Fio {
+        return Err("host: CPU work takes time with the native driver only".to_owned());
+    }
+    let mut settings = Host::settings();
+    for (name, value) in &config.host {
+        settings.set(name, &value.to_string()).map_err(|error| error.to_string())?;
+    }
+    Ok(Host::new(&settings))
+}
+
 /// The kernel's counters, with times in milliseconds; the server's; and the counts `seen` in the
 /// events.
 fn disk_counters(counters: &Counters, report: &Report, seen: &DiskCounters) -> DiskCounters {
@@ -204,6 +224,25 @@ fn disk_counters(counters: &Counters, report: &Report, seen: &DiskCounters) -> D
         in_queue_ns: ms("in_queue_ms"),
         disk_busy_ns: report.busy_ns,
         ..*seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_modelled_host_is_for_the_native_driver_and_a_wrong_value_is_refused() {
+        let read = |driver: &str, host: &str| {
+            let text = format!(r#"{{"text": "", "seed": 1, "driver": "{driver}", "host": {host}}}"#);
+            host(&serde_json::from_str(&text).expect("a good order"))
+        };
+        assert_eq!(read("native", "{}"), Ok(Host { cpus: 1, ..Host::FREE }));
+        assert_eq!(read("native", r#"{"cpus": 2}"#).expect("it is good").cpus, 2);
+        assert_eq!(read("fio", "{}").expect("no costs"), Host { cpus: 1, ..Host::FREE });
+        assert!(read("fio", r#"{"cpus": 2}"#).unwrap_err().contains("native driver only"));
+        assert!(read("native", r#"{"cpu": 2}"#).unwrap_err().contains("did you mean 'cpus'"));
+        assert!(read("native", r#"{"cpus": 0}"#).unwrap_err().contains("out of range"));
     }
 }
 

@@ -2,8 +2,9 @@
 
 Each run is a guest: the first process of a user-mode Linux serves the disk model, sets the
 scheduler, runs the job and leaves its result in the run's directory. Work on the guest's CPU takes
-no time, and the page cache is the kernel's, so only memory and the dirty limits of the modelled
-host can be chosen; the rest is `blklab.domain.specs.guest`, and every result notes this. The kernel
+no time, and the page cache is the kernel's. Of the modelled host, memory and the dirty limits are
+those of the guest, and the native driver's processes do its CPU work; the rest is
+`blklab.domain.specs.guest`, and every result notes this. The kernel
 accepts or refuses schedulers and tunables that the simulator does not have. ``kyber@mine`` runs on
 the kernel `mine`, whatever the rig's own kernel is.
 """
@@ -42,6 +43,8 @@ _FIO_BYTES_MAX = 64 << 20
 _QUEUE = {"wbt_lat_usec": 0}
 # In per cent of `nr_requests`. bfq uses the value of mq-deadline, which is set before it.
 _ASYNC_SHARE = {"bfq": 100}
+_CPU_WORK = {"cpus", "submit_ns", "complete_ns", "wake_ns", "syscall_ns", "copy_mb_s"}
+_LOCK = "lock_ns."
 _TIME_TRAVEL: TimeTravel = "inf-cpu"
 _CLOCKS: Mapping[TimeTravel, str] = {
     "inf-cpu": "virtual, CPU work takes no time",
@@ -85,10 +88,13 @@ class KernelRig(ModelledDisks):
         disk = "of its transport" if self._kernel.has_transports else "ublk, without a budget"
         text = f"{kernel['text']}, driver {self._driver}, disk {disk}, clock {_TIME_TRAVEL}"
         hz, has_transports = self._kernel.hz, self._kernel.has_transports
-        host = f"1 CPU, {hz} ticks per second, no file system"
-        same = f"--host {specs.guest_name(hz, has_transports)}"
+        if self._driver == "native":
+            clock, host = "virtual", f"CPUs as modelled, {hz} ticks per second, no file system"
+        else:
+            clock, host = _CLOCKS[_TIME_TRAVEL], f"1 CPU, {hz} ticks per second, no file system"
+        same = f"--host {specs.guest_name(hz, has_transports, self._driver)}"
         return {
-            "text": f"{text}: {_CLOCKS[_TIME_TRAVEL]}; host: {host} ({same})",
+            "text": f"{text}: {clock}; host: {host} ({same})",
             "kernel": kernel,
             "driver": self._driver,
             "time_travel": _TIME_TRAVEL,
@@ -97,15 +103,20 @@ class KernelRig(ModelledDisks):
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
         """See :class:`blklab.rigs.Rig`."""
         values = core.check_host(changed)
-        counts = host_that_counts()
+        counts = host_that_counts(self._driver)
         own = specs.guest(self._kernel.hz, self._kernel.has_transports)
         for name, value in changed.items():
             # A scheduler's CPU work takes no time there either.
             its = own.get(name, 0)
             if name not in counts and value != its:
+                native = (
+                    ""
+                    if self._driver == "native" or name not in cpu_work()
+                    else ("; --driver native can work on modelled CPUs")
+                )
                 raise InputError(
-                    f"--host: {name} is {its} in a guest; with --rig kernel you can set "
-                    f"{', '.join(sorted(counts))}"
+                    f"--host: {name} is {its} in a guest; with --rig kernel --driver "
+                    f"{self._driver} you can set {', '.join(sorted(counts))}{native}"
                 )
         return {name: value for name, value in values.items() if name in counts}
 
@@ -217,6 +228,7 @@ class KernelRig(ModelledDisks):
                     "text": _flat(job),
                     "seed": experiment.seed,
                     "driver": self._driver,
+                    "host": {name: host[name] for name in sorted(cpu_work() & host.keys())},
                     "window": experiment.window and asdict(experiment.window),
                 }
             },
@@ -245,9 +257,16 @@ def _told(kernel: cache.Kernel) -> KernelData:
     }
 
 
-def host_that_counts() -> set[str]:
-    """The values of the modelled host that a guest receives."""
-    return {row.name for row in core.environment()["page cache"]}
+def host_that_counts(driver: str) -> set[str]:
+    """The values of the modelled host that a guest with that driver receives."""
+    of_cache = {row.name for row in core.environment()["page cache"]}
+    return of_cache | cpu_work() if driver == "native" else of_cache
+
+
+def cpu_work() -> set[str]:
+    """Those that the native driver's processes work with."""
+    names = {row.name for row in core.environment()["host"]}
+    return {name for name in names if name in _CPU_WORK or name.startswith(_LOCK)}
 
 
 def _requests(name: str, limits: _core.DiskLimits) -> dict[str, int]:

@@ -9,8 +9,8 @@
 //! Under virtual time the duration of a run is in its system calls. So a process makes one per I/O,
 //! which submits and waits (`io_uring_enter`, or `pread` and `pwrite` for an engine that blocks);
 //! with libaio it makes two, as fio does (`io_submit`, `io_getevents`). It reads the clock once
-//! after each. Where CPU work takes time, latencies therefore lack the time of the submission
-//! itself.
+//! after each. The guest's own CPU work takes no time; what the modelled host's takes, a process
+//! sleeps ([`work`]).
 //!
 //! Files are where the simulator places them: on the bare disk, or each in a partition if there is
 //! buffered I/O. Refused: trims by engines that queue (fio waits for them there), and POSIX AIO,
@@ -20,6 +20,7 @@ mod files;
 mod process;
 mod queue;
 mod sys;
+mod work;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +36,7 @@ use blklab_disk::service::clock;
 
 pub use files::Target;
 use process::Process;
+pub use work::Work;
 
 use super::{cgroups, partitions};
 
@@ -43,6 +45,7 @@ struct Run<'a> {
     plan: &'a Plan,
     /// The place of each file.
     places: &'a [Target],
+    work: &'a Work,
     seed: u64,
     /// The run's time zero, on the clock.
     epoch: Nanos,
@@ -111,14 +114,21 @@ pub fn places(plan: &Plan, device: &Path, capacity: Sector) -> Result<Vec<Target
     Ok(Layout::in_a_row(&plan.files, DeviceId(0), capacity).files().iter().map(place).collect())
 }
 
-/// Runs the plan's processes on its files from `epoch` of the clock on.
+/// Runs the plan's processes on its files from `epoch` of the clock on; their CPU work is `work`.
 ///
 /// # Errors
 /// One line: I/O that failed.
-pub fn run(plan: &Plan, seed: u64, places: &[Target], epoch: Nanos) -> Result<RunResult, String> {
+pub fn run(
+    plan: &Plan,
+    seed: u64,
+    places: &[Target],
+    work: &Work,
+    epoch: Nanos,
+) -> Result<RunResult, String> {
     let count = plan.processes.len();
     let run = Run {
         places,
+        work,
         plan,
         seed,
         epoch,

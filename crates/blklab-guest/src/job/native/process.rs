@@ -9,7 +9,7 @@ use blklab_core::source::fio::issuer::{Issuer, Step, Then};
 use blklab_core::source::fio::tally::IoTimes;
 use blklab_core::source::fio::units::{Started, Units};
 use blklab_core::workload::pattern::IoUnit;
-use blklab_core::workload::spec::{Direction, Engine};
+use blklab_core::workload::spec::{Direction, Engine, SyncMode};
 use rustix::io::{pread, pwrite};
 
 use super::files::Files;
@@ -39,6 +39,8 @@ pub struct Process<'a> {
     /// Started, not submitted.
     prepared: Vec<u32>,
     now: Nanos,
+    /// The modelled CPU on which it stays.
+    cpu: u16,
     sleeps: u64,
 }
 
@@ -65,6 +67,7 @@ impl<'a> Process<'a> {
             units: Units::new(&job.queueing),
             prepared: Vec::with_capacity(depth as usize),
             now,
+            cpu: run.work.cpu_of(spec),
             sleeps: 0,
         })
     }
@@ -102,8 +105,9 @@ impl<'a> Process<'a> {
                 Step::Drain(Then::EndPass) => return Ok(true),
                 Step::Drain(Then::Think) => {
                     self.drain()?;
-                    // The part of the pause that should use the CPU is a sleep too.
-                    let until = self.issuer.think(self.now, self.now);
+                    let think = self.spec.job.think;
+                    let spun = self.run.work.compute(self.cpu, self.now, think.spin.min(think.time));
+                    let until = self.issuer.think(self.now, spun);
                     self.sleep_until(until);
                 }
                 Step::Drain(Then::Pace(until)) => {
@@ -124,6 +128,12 @@ impl<'a> Process<'a> {
         self.issuer.begun(unit.direction);
         let slot = self.units.start(unit, self.now);
         self.issuer.tally.depth(self.units.depth());
+        let (work, bytes) = (self.run.work, u64::from(unit.len));
+        let is_buffered = !job.queueing.direct && unit.direction != Direction::Trim;
+        self.work_until(match is_buffered {
+            true => work.call(self.cpu, self.now, bytes),
+            false => work.submission(self.cpu, self.now),
+        });
         if !job.queueing.engine.is_queued() {
             return self.block_on(slot, unit);
         }
@@ -152,7 +162,10 @@ impl<'a> Process<'a> {
             Direction::Write => pwrite(file, buffer, at)? as u32,
             Direction::Trim => sys::discard(file, at, len.into()).map(|()| len)?,
         };
-        self.look();
+        let waited = self.look();
+        if self.spec.job.queueing.direct || (waited && self.spec.job.durability.mode != SyncMode::None) {
+            self.work_until(self.run.work.wake(self.cpu, self.now));
+        }
         self.issuer.submitted(1);
         self.issuer.collected(1);
         self.reaped(slot, done)
@@ -179,13 +192,34 @@ impl<'a> Process<'a> {
     fn reap_some(&mut self, least: u32, most: u32) -> io::Result<()> {
         self.submit(least)?;
         self.queue.wait(least, most)?;
-        self.look();
+        let waited = self.look();
+        self.work_on_completions(waited, most)?;
         let count = self.queue.ready().min(most);
         for _ in 0..count {
             let Some((slot, bytes)) = self.queue.take() else { break };
             self.reaped(slot, bytes?)?;
         }
         self.issuer.collected(count);
+        Ok(())
+    }
+
+    /// The CPU work of the completions that can be taken. If the process has waited for one, it runs
+    /// on when that one's is done, and finds those that came meanwhile.
+    fn work_on_completions(&mut self, waited: bool, most: u32) -> io::Result<()> {
+        let work = self.run.work;
+        if work.is_free() {
+            return Ok(());
+        }
+        let there = self.queue.ready();
+        if !waited {
+            work.completions(self.cpu, self.now, there);
+            return Ok(());
+        }
+        let at = work.wake(self.cpu, self.now);
+        work.completions(self.cpu, self.now, there.saturating_sub(1));
+        self.work_until(at);
+        self.queue.gather(most)?;
+        work.completions(self.cpu, self.now, self.queue.ready().saturating_sub(there));
         Ok(())
     }
 
@@ -222,11 +256,22 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// Reads the clock. A call that took time has slept, because CPU work takes none.
-    fn look(&mut self) {
+    /// Reads the clock. A call that took time has slept, because the guest's CPU work takes none: true
+    /// for that.
+    fn look(&mut self) -> bool {
         let now = clock() - self.run.epoch;
-        self.sleeps += u64::from(now > self.now);
+        let slept = now > self.now;
+        self.sleeps += u64::from(slept);
         self.now = now;
+        slept
+    }
+
+    /// Works until then.
+    fn work_until(&mut self, at: Nanos) {
+        if at > self.now {
+            sys::sleep_until(self.run.epoch + at);
+            self.now = clock() - self.run.epoch;
+        }
     }
 
     fn sleep_until(&mut self, at: Nanos) {
@@ -238,7 +283,9 @@ impl<'a> Process<'a> {
         self.submit(0)?;
         let begun = self.now;
         self.files.sync()?;
-        self.look();
+        if self.look() {
+            self.work_until(self.run.work.wake(self.cpu, self.now));
+        }
         self.issuer.synced(self.now.saturating_sub(begun));
         Ok(())
     }

@@ -118,19 +118,29 @@ impl Aio {
         (self.next, self.got) = (0, self.got - self.next);
         let most = (most as usize).min(self.events.len());
         while self.got < least as usize {
-            let missing = least as usize - self.got;
-            let room = &mut self.events[self.got..most];
-            // SAFETY: the kernel writes at most `room.len()` events there; no timeout.
-            let result = unsafe {
-                let (from, timeout) = (room.as_mut_ptr(), ptr::null::<libc::timespec>());
-                libc::syscall(libc::SYS_io_getevents, self.context, missing, room.len(), from, timeout)
-            };
-            match count(result) {
-                Ok(more) => self.got += more,
+            match self.get(least as usize - self.got, most) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                result => result?,
             }
         }
+        Ok(())
+    }
+
+    /// Gets completions that are there, at most `most` with those that are left.
+    pub fn gather(&mut self, most: u32) -> io::Result<()> {
+        let most = self.next.saturating_add(most as usize).min(self.events.len());
+        if most <= self.got { Ok(()) } else { self.get(0, most) }
+    }
+
+    /// Gets at least `missing` completions, into the room below `most`.
+    fn get(&mut self, missing: usize, most: usize) -> io::Result<()> {
+        let room = &mut self.events[self.got..most];
+        // SAFETY: the kernel writes at most `room.len()` events there; no timeout.
+        let result = unsafe {
+            let (from, timeout) = (room.as_mut_ptr(), ptr::null::<libc::timespec>());
+            libc::syscall(libc::SYS_io_getevents, self.context, missing, room.len(), from, timeout)
+        };
+        self.got += count(result)?;
         Ok(())
     }
 

@@ -89,6 +89,15 @@ impl Queue {
         }
     }
 
+    /// Gets completions that have come since, without waiting: at most `most` with those that are left.
+    pub fn gather(&mut self, most: u32) -> io::Result<()> {
+        match &mut self.engine {
+            Handles::None => Ok(()),
+            Handles::Aio(aio) => aio.gather(most),
+            Handles::Ring(ring) => ring.gather(),
+        }
+    }
+
     /// Completions that can be taken.
     pub fn ready(&mut self) -> u32 {
         match &mut self.engine {

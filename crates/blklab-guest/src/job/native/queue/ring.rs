@@ -50,6 +50,17 @@ impl Ring {
         if self.ready() >= least { Ok(()) } else { self.enter(least) }
     }
 
+    /// Lets the kernel hand over the completions that are there.
+    pub fn gather(&mut self) -> io::Result<()> {
+        /// `IORING_ENTER_GETEVENTS`
+        const GET_EVENTS: u32 = 1;
+        // SAFETY: nothing is submitted, and there is no argument that the kernel reads.
+        match unsafe { self.ring.submitter().enter::<libc::sigset_t>(0, 0, GET_EVENTS, None) } {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Completions that can be taken.
     pub fn ready(&mut self) -> u32 {
         self.ring.completion().len() as u32

@@ -1,0 +1,125 @@
+//! CPU work of the modelled host.
+//!
+//! In a guest CPU work takes no time. Where the modelled host's does, a process sleeps until a CPU of
+//! that host has done it, at the points at which a simulated process works: before it submits, under
+//! the scheduler's lock, after a completion, and in a call that copies. The CPUs are the simulator's
+//! own ([`Cpus`]), shared by all processes.
+//!
+//! Left out: work during a process's own sleep is counted when the process sees the completion, and
+//! that of a buffered call before the call.
+
+use std::sync::Mutex;
+
+use blklab_core::host::{Cpus, Host, Lock};
+use blklab_core::scheduler::registry;
+use blklab_core::units::Nanos;
+use blklab_core::workload::machine;
+use blklab_core::workload::plan::ProcessSpec;
+
+/// The CPUs of the modelled host, and the lock of its scheduler.
+pub struct Work {
+    host: Host,
+    shared: Mutex<(Cpus, Lock)>,
+}
+
+impl Work {
+    /// Idle CPUs. A scheduler that the simulator does not have costs nothing.
+    pub fn new(host: Host, scheduler: &str) -> Work {
+        let lock = registry::info(scheduler).map_or(Lock::new(Nanos::ZERO), |info| host.lock(info));
+        Work { host, shared: Mutex::new((Cpus::new(&host), lock)) }
+    }
+
+    /// The CPU on which a process stays.
+    pub fn cpu_of(&self, spec: &ProcessSpec) -> u16 {
+        machine::cpu_of(&spec.job, spec.id.0, spec.clone, self.host.cpus) % self.host.cpus
+    }
+
+    /// When a direct I/O that a process begins to submit at `now` is submitted.
+    pub fn submission(&self, cpu: u16, now: Nanos) -> Nanos {
+        if self.host.is_free() {
+            return now;
+        }
+        self.with(|cpus, lock| cpus.submit(cpu, now, self.host.submit, lock))
+    }
+
+    /// When a buffered call that copies `bytes` has done so.
+    pub fn call(&self, cpu: u16, now: Nanos, bytes: u64) -> Nanos {
+        self.compute(cpu, now, self.host.syscall + self.host.copying(bytes))
+    }
+
+    /// When the process that waits for a completion at `now` runs.
+    pub fn wake(&self, cpu: u16, now: Nanos) -> Nanos {
+        if self.host.complete + self.host.wake == Nanos::ZERO {
+            return now;
+        }
+        self.with(|cpus, _| cpus.work_woken(cpu, now, self.host.complete))
+    }
+
+    /// Completions for which the process does not wait.
+    pub fn completions(&self, cpu: u16, now: Nanos, count: u32) {
+        self.compute(cpu, now, Nanos(self.host.complete.0 * u64::from(count)));
+    }
+
+    /// When other work of that length is done.
+    pub fn compute(&self, cpu: u16, now: Nanos, cost: Nanos) -> Nanos {
+        if cost == Nanos::ZERO {
+            return now;
+        }
+        self.with(|cpus, _| cpus.work(cpu, now, cost))
+    }
+
+    /// A completion takes no time.
+    pub fn is_free(&self) -> bool {
+        self.host.complete + self.host.wake == Nanos::ZERO
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Cpus, &mut Lock) -> T) -> T {
+        let (cpus, lock) = &mut *self.shared.lock().expect("no thread panics with it");
+        act(cpus, lock)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::plan;
+    use super::*;
+
+    fn host() -> Host {
+        Host { cpus: 2, ..Host::new(&Host::settings()) }
+    }
+
+    #[test]
+    fn processes_of_one_cpu_share_it_and_all_share_the_schedulers_lock() {
+        let host = host();
+        let plan = plan("[a]\nrw=read\nsize=1m\nnumjobs=3\n");
+        let work = Work::new(host, "bfq");
+        let cpus: Vec<u16> = plan.processes.iter().map(|spec| work.cpu_of(spec)).collect();
+        assert_eq!(cpus, [0, 1, 0]);
+        let hold = host.lock(registry::info("bfq").expect("there is one")).hold();
+        let first = host.submit + hold;
+        assert_eq!(work.submission(0, Nanos::ZERO), first);
+        assert_eq!(work.submission(1, Nanos::ZERO), first + hold, "waits for the lock");
+        assert_eq!(work.submission(0, Nanos::ZERO), first + first, "waits for its CPU");
+        let none = Work::new(host, "of another kernel");
+        assert_eq!(none.submission(0, Nanos::ZERO), host.submit);
+    }
+
+    #[test]
+    fn a_completion_takes_time_before_its_process_runs_and_others_delay_its_next_work() {
+        let work = Work::new(Host { wake: Nanos(50), ..host() }, "none");
+        let done = work.wake(0, Nanos(100));
+        assert_eq!(done, Nanos(150) + host().complete);
+        work.completions(0, Nanos(100), 2);
+        assert_eq!(work.compute(0, done, Nanos(7)), done + host().complete + host().complete + Nanos(7));
+        assert_eq!(work.call(1, Nanos(5), 4096), Nanos(5) + host().syscall + host().copying(4096));
+    }
+
+    #[test]
+    fn without_costs_nothing_takes_time() {
+        let work = Work::new(Host::FREE, "bfq");
+        assert!(work.is_free());
+        work.completions(0, Nanos(3), 9);
+        let now = Nanos(3);
+        assert_eq!([work.submission(0, now), work.wake(0, now), work.call(0, now, 1 << 20)], [now; 3]);
+    }
+}
