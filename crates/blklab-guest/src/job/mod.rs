@@ -233,8 +233,8 @@ mod tests {
 
     #[test]
     fn a_modelled_host_is_for_the_native_driver_and_a_wrong_value_is_refused() {
-        let read = |driver: &str, host: &str| {
-            let text = format!(r#"{{"text": "", "seed": 1, "driver": "{driver}", "host": {host}}}"#);
+        let read = |driver: &str, values: &str| {
+            let text = format!(r#"{{"text": "", "seed": 1, "driver": "{driver}", "host": {values}}}"#);
             host(&serde_json::from_str(&text).expect("a good order"))
         };
         assert_eq!(read("native", "{}"), Ok(Host { cpus: 1, ..Host::FREE }));

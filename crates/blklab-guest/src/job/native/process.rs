@@ -41,6 +41,8 @@ pub struct Process<'a> {
     now: Nanos,
     /// The modelled CPU on which it stays.
     cpu: u16,
+    /// Completions that can be taken and whose CPU work is counted.
+    counted: u32,
     sleeps: u64,
 }
 
@@ -68,6 +70,7 @@ impl<'a> Process<'a> {
             prepared: Vec::with_capacity(depth as usize),
             now,
             cpu: run.work.cpu_of(spec),
+            counted: 0,
             sleeps: 0,
         })
     }
@@ -180,7 +183,11 @@ impl<'a> Process<'a> {
         self.issuer.submitted(self.prepared.len() as u32);
         if self.spec.job.queueing.engine == Engine::Libaio {
             // It may have slept for a tag; fio counts the I/Os as issued when the call returns.
-            self.look();
+            if self.look() && !self.run.work.is_free() {
+                // The CPU has done the work of what has completed meanwhile.
+                self.queue.gather(u32::MAX)?;
+                self.counted = self.queue.ready();
+            }
         }
         for slot in self.prepared.drain(..) {
             self.units.issued(slot, self.now);
@@ -195,6 +202,7 @@ impl<'a> Process<'a> {
         let waited = self.look();
         self.work_on_completions(waited, most)?;
         let count = self.queue.ready().min(most);
+        self.counted = self.counted.saturating_sub(count);
         for _ in 0..count {
             let Some((slot, bytes)) = self.queue.take() else { break };
             self.reaped(slot, bytes?)?;
@@ -210,17 +218,24 @@ impl<'a> Process<'a> {
         if work.is_free() {
             return Ok(());
         }
-        let there = self.queue.ready();
         if !waited {
-            work.completions(self.cpu, self.now, there);
+            self.count_completions(0);
             return Ok(());
         }
         let at = work.wake(self.cpu, self.now);
-        work.completions(self.cpu, self.now, there.saturating_sub(1));
+        self.count_completions(1);
         self.work_until(at);
         self.queue.gather(most)?;
-        work.completions(self.cpu, self.now, self.queue.ready().saturating_sub(there));
+        self.count_completions(0);
         Ok(())
+    }
+
+    /// Counts the work of new completions, but for that of so many.
+    fn count_completions(&mut self, without: u32) {
+        let ready = self.queue.ready();
+        let new = ready.saturating_sub(self.counted + without);
+        self.run.work.completions(self.cpu, self.now, new);
+        self.counted = ready;
     }
 
     /// All slots are in use: waits for completions, down to the depth at which it fills again.

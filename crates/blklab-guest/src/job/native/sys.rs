@@ -12,10 +12,14 @@ use rustix::time::{ClockId, Timespec};
 
 /// Sleeps until a time of the clock; returns at once if it has passed.
 pub fn sleep_until(at: Nanos) {
-    let time = Timespec { tv_sec: (at.0 / 1_000_000_000) as i64, tv_nsec: (at.0 % 1_000_000_000) as _ };
+    // The least slack of a timer is 1 ns: it ends that much later, or with an interrupt before.
+    let mut slack = 1;
     while clock() < at {
+        let time = at.0 - slack;
+        let time = Timespec { tv_sec: (time / 1_000_000_000) as i64, tv_nsec: (time % 1_000_000_000) as _ };
         // Interrupted: check the clock again.
         let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &time);
+        slack = 0;
     }
 }
 
