@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from blklab.agreement.chance import disturbed
@@ -21,9 +21,14 @@ MEMORY = "memory_kb=1048576"
 """The memory of a guest: two such guests run at a time."""
 
 
-def host(kernel: cache.Kernel) -> dict[str, int]:
-    """The simulator's, as in a guest of that kernel."""
-    return specs.guest(kernel.hz, kernel.has_transports) | specs.host([MEMORY])
+def host(kernel: cache.Kernel, changed: Mapping[str, int] | None = None) -> dict[str, int]:
+    """The host of both rigs: one on which CPU work takes no time, or the default one with the
+    values in `changed`; with what a guest of that kernel cannot have otherwise. InputError."""
+    own = specs.guest(kernel.hz, kernel.has_transports)
+    if changed is None:
+        return own | specs.host([MEMORY])
+    fixed = {name: own[name] for name in specs.NO_WORK}
+    return specs.host([MEMORY]) | dict(changed) | fixed
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,11 @@ def plan(
     ]
 
 
+def natively(cells: Sequence[Planned]) -> list[Planned]:
+    """The same, whose I/O the native driver issues."""
+    return [replace(cell, driver="native") for cell in cells]
+
+
 def run(
     cells: Sequence[Planned],
     kernel: str | None,
@@ -65,21 +75,20 @@ def run(
     seed: int,
     done: Callable[[int, Cell | Uncompared], None],
     *,
+    host: Mapping[str, int],
     chance: bool = False,
 ) -> None:
-    """Every cell: `done` is called after each, in this thread, with its number in `cells`. With
-    `chance` also on a disturbed disk.
+    """Every cell on that host: `done` is called after each, in this thread, with its number in
+    `cells`. With `chance` also on a disturbed disk.
 
     A cell of which a run fails is `Uncompared`, and the others go on. KeyboardInterrupt ends all
     guests first.
     """
 
-    ours_host = host(cache.chosen(kernel))
-
     def runs(planned: Planned) -> list[Task]:
         """The results of one cell. They follow each other, so that few results wait for others."""
         asked = planned.experiment(seed)
-        ours = replace(asked, host=ours_host)
+        ours = replace(asked, host=dict(host))
         guest = RigSpec("kernel", kernel=kernel, driver=planned.driver)
         found = [
             Task(RigSpec("sim"), ours, "result"),

@@ -36,7 +36,7 @@ class Agreement:
     kernel: str
     """For a person."""
     host: Mapping[str, int]
-    """The simulator's, as in a guest of that kernel."""
+    """That of both rigs."""
     seed: int
     jobs: Mapping[str, str] = field(default_factory=dict)
     """The text of each job file by name; empty for the matrix."""
@@ -78,6 +78,7 @@ def verify(
     out: str | os.PathLike[str] | None = None,
     misses: str | os.PathLike[str] | None = None,
     chance: bool = False,
+    host: Mapping[str, int] | None = None,
     max_parallel: int = JOBS_DEFAULT,
     listener: Listener = SILENT,
 ) -> Agreement:
@@ -97,6 +98,9 @@ def verify(
         misses: a directory for the job files of the cells that miss the bar or cannot be compared.
         chance: also run the simulator on a disk that is slower by almost nothing, to show the
             effect of chance; for `jobs` and `random`.
+        host: the modelled host on both rigs, with the values in `host`; None: a host on which CPU
+            work takes no time, as in `--host guest`. With one the native driver issues all I/O, and
+            the matrix has only the workloads that it does anyway.
 
     Raises:
         blklab.errors.InputError: a name is wrong, or no kernel is built.
@@ -115,8 +119,11 @@ def verify(
         matrix_chosen=bool(workloads or quick or sample),
         only_own={"--misses": misses is not None, "--chance": chance},
     )
-    wanted = _plan(jobs, random, workloads, schedulers, disks, quick, sample, seed)
+    wanted = _plan(
+        jobs, random, workloads, schedulers, disks, quick, sample, seed, host is not None
+    )
     tested = cache.chosen(kernel)
+    both = run.host(tested, host)
     ended: dict[int, Cell | Uncompared] = {}
 
     def found() -> Agreement:
@@ -127,7 +134,7 @@ def verify(
             cells,
             judge(cells, uncompared),
             tested.text,
-            run.host(tested),
+            both,
             seed,
             {cell.job.name: cell.job.text for cell in wanted} if own else {},
             uncompared,
@@ -153,7 +160,9 @@ def verify(
                         listener.note(cell.text)
                     tell(cell)
 
-                run.run(wanted, tested.key, Local(max_parallel), seed, done, chance=chance)
+                run.run(
+                    wanted, tested.key, Local(max_parallel), seed, done, host=both, chance=chance
+                )
         except (KeyboardInterrupt, SystemExit) as stop:
             if not ended or (file is None and misses is None):
                 raise
@@ -186,16 +195,24 @@ def _plan(
     quick: bool,
     sample: int,
     seed: int,
+    native: bool,
 ) -> list[run.Planned]:
-    if random:
-        return own_jobs.plan_drawn(disks, schedulers, seed, random)
-    if jobs:
-        return own_jobs.plan(disks, schedulers, _entries(jobs))
+    if random or jobs:
+        cells = (
+            own_jobs.plan_drawn(disks, schedulers, seed, random)
+            if random
+            else own_jobs.plan(disks, schedulers, _entries(jobs))
+        )
+        return run.natively(cells) if native else cells
     places, loads = matrix.places(disks), matrix.chosen(workloads)
     if quick:
         of_quick, loads_of_quick = matrix.quick()
         places, loads = places if disks else of_quick, loads if workloads else loads_of_quick
+    if native:
+        loads = [load for load in loads if load.driver == "native"]
     cells = run.plan(places, tuple(schedulers), loads)
+    if not cells:
+        raise InputError("--host: the native driver issues none of these workloads")
     if sample > len(cells):
         raise InputError(f"--sample: {sample} of {len(cells)} cells")
     return Random(seed).sample(cells, sample) if sample else cells

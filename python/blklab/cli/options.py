@@ -127,7 +127,8 @@ HostValues = Annotated[
     typer.Option(
         "--host",
         help="name=value[,...] of the modelled host, see: blklab host; "
-        "@FILE: a file of blklab host measure; guest: the host that --rig kernel has.",
+        "@FILE: a file of blklab host measure; guest: CPU work takes no time, as that of fio with "
+        "--rig kernel.",
         autocompletion=complete.host,
     ),
 ]

@@ -13,6 +13,8 @@ from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX
 from blklab.base.units import rate_text
 from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
+from blklab.cli.options import HostValues
+from blklab.domain import specs
 from blklab.errors import InputError, RunError
 
 _FIGURES = {"bytes_per_s": "throughput", "p50_ns": "p50", "p99_ns": "p99"}
@@ -72,6 +74,7 @@ def verify(
         int,
         typer.Option(min=0, help="Only this many cells of the matrix, drawn by --seed; 0: all."),
     ] = 0,
+    host: HostValues = None,
     kernel: Annotated[
         str | None,
         typer.Option(help="A kernel of `blklab kernel list`. [default: the last without changes]"),
@@ -93,7 +96,8 @@ def verify(
     ] = False,
 ) -> None:
     """Run the same workloads on the simulator and in a real kernel, and compare them: those of a
-    fixed matrix, your own job files, or jobs drawn at random.
+    fixed matrix, your own job files, or jobs drawn at random. With --host on that host, such as
+    --host cpus=4 for the default one; without, on a host on which CPU work takes no time.
 
     Ends with exit code 1 if the simulator misses its bar, or if a cell cannot be compared because a
     run of it has failed; the other cells are compared all the same.
@@ -111,6 +115,7 @@ def verify(
         disks=disk or (),
         quick=quick,
         sample=sample,
+        host=None if host is None else specs.host(host),
         kernel=kernel,
         seed=seed,
         out=out,

@@ -37,7 +37,7 @@ GUEST: Mapping[str, int] = {
 work takes no time, and its disk, behind its own transport, has no file system; the driver of that
 disk lets a nanosecond pass after commands have ended. The native driver reads no clock between
 I/Os, and reaps each I/O when it is done."""
-_NO_WORK = ("hz", "budget", "partitions", "interrupt_ns")
+NO_WORK = ("hz", "budget", "partitions", "interrupt_ns")
 """Values of a guest that are no CPU work."""
 _GUEST = "guest"
 _FILE = "@"
@@ -58,7 +58,7 @@ def guest_name(hz: int, has_transports: bool, driver: str) -> str:
     native driver the simulator's own but for what a guest cannot have."""
     own = guest(hz, has_transports)
     base = core.check_host({}) if driver == "native" else GUEST
-    names = _NO_WORK if driver == "native" else own
+    names = NO_WORK if driver == "native" else own
     changed = (f"{name}={own[name]}" for name in names if own[name] != base[name])
     return ",".join([*([] if driver == "native" else [_GUEST]), *changed])
 
