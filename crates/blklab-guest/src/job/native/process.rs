@@ -36,8 +36,11 @@ pub struct Process<'a> {
     queue: Queue,
     issuer: Issuer,
     units: Units,
-    /// Started, not submitted.
-    prepared: Vec<u32>,
+    /// Started, not submitted, each with the time at which its CPU work is done.
+    prepared: Vec<(Request, Nanos)>,
+    /// For each submission that is held back, its end in `prepared`.
+    held: Vec<usize>,
+    /// Ahead of the clock while submissions are held back.
     now: Nanos,
     /// The modelled CPU on which it stays.
     cpu: u16,
@@ -68,6 +71,7 @@ impl<'a> Process<'a> {
             issuer,
             units: Units::new(&job.queueing),
             prepared: Vec::with_capacity(depth as usize),
+            held: Vec::new(),
             now,
             cpu: run.work.cpu_of(spec),
             counted: 0,
@@ -133,10 +137,15 @@ impl<'a> Process<'a> {
         self.issuer.tally.depth(self.units.depth());
         let (work, bytes) = (self.run.work, u64::from(unit.len));
         let is_buffered = !job.queueing.direct && unit.direction != Direction::Trim;
-        self.work_until(match is_buffered {
+        let done = match is_buffered {
             true => work.call(self.cpu, self.now, bytes),
             false => work.submission(self.cpu, self.now),
-        });
+        };
+        let holds_back = work.holds_back() && !is_buffered && job.queueing.engine.is_queued();
+        match holds_back {
+            true => self.now = done,
+            false => self.work_until(done),
+        }
         if !job.queueing.engine.is_queued() {
             return self.block_on(slot, unit);
         }
@@ -144,13 +153,16 @@ impl<'a> Process<'a> {
         let (at, write) = (start + unit.offset, unit.direction == Direction::Write);
         let prio = sys::priority(self.issuer.priority(unit.direction));
         let (fd, bytes) = (file.as_raw_fd(), unit.len);
-        self.queue.prepare(Request { slot, fd, write, at, bytes, prio });
-        self.prepared.push(slot);
+        self.prepared.push((Request { slot, fd, write, at, bytes, prio }, self.now));
         if self.units.all_in_use() {
             return self.reap();
         }
-        if self.units.is_batch(self.prepared.len()) {
-            self.submit(0)?;
+        let begun = self.held.last().copied().unwrap_or(0);
+        if self.units.is_batch(self.prepared.len() - begun) {
+            match holds_back {
+                true => self.held.push(self.prepared.len()),
+                false => self.submit(0)?,
+            }
         }
         Ok(())
     }
@@ -179,28 +191,41 @@ impl<'a> Process<'a> {
         if self.prepared.is_empty() {
             return Ok(());
         }
-        self.queue.submit(least)?;
-        self.issuer.submitted(self.prepared.len() as u32);
-        if self.spec.job.queueing.engine == Engine::Libaio {
+        self.work_until(self.now);
+        let all = self.prepared.len();
+        let mut from = 0;
+        let ends = self.held.iter().copied().filter(|end| *end < all).chain([all]).collect::<Vec<_>>();
+        self.held.clear();
+        for end in ends {
+            for (request, _) in &self.prepared[from..end] {
+                self.queue.prepare(*request);
+            }
+            self.queue.submit(if end == all { least } else { 0 })?;
+            self.issuer.submitted((end - from) as u32);
             // It may have slept for a tag; fio counts the I/Os as issued when the call returns.
-            if self.look() && !self.run.work.is_free() {
+            let slept = self.spec.job.queueing.engine == Engine::Libaio && self.look();
+            if slept && !self.run.work.is_free() {
                 // The CPU has done the work of what has completed meanwhile.
-                self.queue.gather(u32::MAX)?;
+                self.queue.gather()?;
                 self.counted = self.queue.ready();
             }
+            for (request, done) in &self.prepared[from..end] {
+                self.units.issued(request.slot, if slept { self.now } else { *done });
+            }
+            from = end;
         }
-        for slot in self.prepared.drain(..) {
-            self.units.issued(slot, self.now);
-        }
+        self.prepared.clear();
         Ok(())
     }
 
     /// Submits what is prepared, waits for `least` completions and reaps at most `most`.
     fn reap_some(&mut self, least: u32, most: u32) -> io::Result<()> {
-        self.submit(least)?;
-        self.queue.wait(least, most)?;
-        let waited = self.look();
-        self.work_on_completions(waited, most)?;
+        if !self.may_go_on(least)? {
+            self.submit(least)?;
+            self.queue.wait(least, most)?;
+            let waited = self.look();
+            self.work_on_completions(waited)?;
+        }
         let count = self.queue.ready().min(most);
         self.counted = self.counted.saturating_sub(count);
         for _ in 0..count {
@@ -211,13 +236,35 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
+    /// Whether so many have completed that a process that holds back submissions need not sleep. A new
+    /// completion lets the worker run, too.
+    fn may_go_on(&mut self, least: u32) -> io::Result<bool> {
+        if !self.run.work.holds_back() || self.prepared.is_empty() {
+            return Ok(false);
+        }
+        if self.held.last() != Some(&self.prepared.len()) {
+            self.held.push(self.prepared.len());
+        }
+        self.work_until(self.now);
+        self.queue.gather()?;
+        let has_new = self.queue.ready() > self.counted;
+        self.count_completions(0);
+        let may = self.queue.ready() >= least;
+        if may && has_new {
+            self.submit(0)?;
+        }
+        Ok(may)
+    }
+
     /// The CPU work of the completions that can be taken. If the process has waited for one, it runs
     /// on when that one's is done, and finds those that came meanwhile.
-    fn work_on_completions(&mut self, waited: bool, most: u32) -> io::Result<()> {
+    fn work_on_completions(&mut self, waited: bool) -> io::Result<()> {
         let work = self.run.work;
         if work.is_free() {
             return Ok(());
         }
+        // All that are there, also beyond those to reap now.
+        self.queue.gather()?;
         if !waited {
             self.count_completions(0);
             return Ok(());
@@ -225,7 +272,7 @@ impl<'a> Process<'a> {
         let at = work.wake(self.cpu, self.now);
         self.count_completions(1);
         self.work_until(at);
-        self.queue.gather(most)?;
+        self.queue.gather()?;
         self.count_completions(0);
         Ok(())
     }
@@ -283,7 +330,7 @@ impl<'a> Process<'a> {
 
     /// Works until then.
     fn work_until(&mut self, at: Nanos) {
-        if at > self.now {
+        if self.run.work.takes_time() {
             sys::sleep_until(self.run.epoch + at);
             self.now = clock() - self.run.epoch;
         }

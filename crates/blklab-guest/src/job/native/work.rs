@@ -5,6 +5,10 @@
 //! the scheduler's lock, after a completion, and in a call that copies. The CPUs are the simulator's
 //! own ([`Cpus`]), shared by all processes.
 //!
+//! blk-mq's schedulers leave the dispatch to a worker (`kblockd`), which runs when the submitter sleeps;
+//! a process that sleeps for its work would let it run too early. So submissions to a scheduler are
+//! held back until the process would sleep anyway, and come together at that time.
+//!
 //! Left out: work during a process's own sleep is counted when the process sees the completion, and
 //! that of a buffered call before the call.
 
@@ -19,6 +23,7 @@ use blklab_core::workload::plan::ProcessSpec;
 /// The CPUs of the modelled host, and the lock of its scheduler.
 pub struct Work {
     host: Host,
+    has_scheduler: bool,
     shared: Mutex<(Cpus, Lock)>,
 }
 
@@ -26,7 +31,17 @@ impl Work {
     /// Idle CPUs. A scheduler that the simulator does not have costs nothing.
     pub fn new(host: Host, scheduler: &str) -> Work {
         let lock = registry::info(scheduler).map_or(Lock::new(Nanos::ZERO), |info| host.lock(info));
-        Work { host, shared: Mutex::new((Cpus::new(&host), lock)) }
+        Work { host, has_scheduler: scheduler != "none", shared: Mutex::new((Cpus::new(&host), lock)) }
+    }
+
+    /// Whether submissions come together when the process sleeps.
+    pub fn holds_back(&self) -> bool {
+        self.has_scheduler && !self.host.is_free()
+    }
+
+    /// Whether any work takes time.
+    pub fn takes_time(&self) -> bool {
+        !self.host.takes_no_time()
     }
 
     /// The CPU on which a process stays.

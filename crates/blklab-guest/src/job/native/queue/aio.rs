@@ -113,9 +113,7 @@ impl Aio {
 
     /// Waits until `least` completions can be taken, and gets at most `most`.
     pub fn wait(&mut self, least: u32, most: u32) -> io::Result<()> {
-        // Some may be left over, or a call that a signal interrupted has returned some.
-        self.events.copy_within(self.next..self.got, 0);
-        (self.next, self.got) = (0, self.got - self.next);
+        self.move_to_front();
         let most = (most as usize).min(self.events.len());
         while self.got < least as usize {
             match self.get(least as usize - self.got, most) {
@@ -126,10 +124,16 @@ impl Aio {
         Ok(())
     }
 
-    /// Gets completions that are there, at most `most` with those that are left.
-    pub fn gather(&mut self, most: u32) -> io::Result<()> {
-        let most = self.next.saturating_add(most as usize).min(self.events.len());
-        if most <= self.got { Ok(()) } else { self.get(0, most) }
+    /// Gets all completions that are there.
+    pub fn gather(&mut self) -> io::Result<()> {
+        self.move_to_front();
+        self.get(0, self.events.len())
+    }
+
+    /// Some may be left over, or a call that a signal interrupted has returned some.
+    fn move_to_front(&mut self) {
+        self.events.copy_within(self.next..self.got, 0);
+        (self.next, self.got) = (0, self.got - self.next);
     }
 
     /// Gets at least `missing` completions, into the room below `most`.

@@ -89,11 +89,11 @@ impl Queue {
         }
     }
 
-    /// Gets completions that have come since, without waiting: at most `most` with those that are left.
-    pub fn gather(&mut self, most: u32) -> io::Result<()> {
+    /// Gets all completions that have come since, without waiting.
+    pub fn gather(&mut self) -> io::Result<()> {
         match &mut self.engine {
             Handles::None => Ok(()),
-            Handles::Aio(aio) => aio.gather(most),
+            Handles::Aio(aio) => aio.gather(),
             Handles::Ring(ring) => ring.gather(),
         }
     }
