@@ -53,6 +53,28 @@ def verify_shares() -> str:
     )
 
 
+def verify_host() -> str:
+    """The cells on a host whose CPU work takes time: how many agree, by workload."""
+    kept = _verified("verify-host")
+    cells = kept["cells"]
+    rows = []
+    for load in dict.fromkeys(cell["load"] for cell in cells):
+        own = [cell for cell in cells if cell["load"] == load]
+        counts = (len(own), sum(cell["meets_bar"] for cell in own), sum(map(_is_equal, own)))
+        rows.append((code(load), *map(str, counts)))
+    share = f"{kept['met']} of {len(cells)} cells are within the bar"
+    return (
+        table(("workload", "cells", "in the bar", "the same"), rows, right=(1, 2, 3))
+        + f"\n{share}, and in {kept['narrow']['equal']} all figures are the same. Made by `blklab "
+        f"verify --host cpus=4` with blklab {kept['version']} against {kept['kernel']}, seed "
+        f"{kept['seed']}. Each cell is in `docs/data/verify-host.json`.\n"
+    )
+
+
+def _is_equal(cell: dict[str, Any]) -> bool:
+    return bool(cell["sim"] == cell["kernel"])
+
+
 def verify_missed() -> str:
     """The cells outside the bar."""
     missed = [cell for cell in _verified()["cells"] if not cell["meets_bar"]]
