@@ -220,10 +220,13 @@ fn work(
     let mut work = match &config.run {
         Run::Program(program) => Work::Program(program),
         Run::Job(job) => {
-            Work::Job(Box::new(Job::prepare(job, &config.scheduler, device, block.capacity()?, directory)?))
+            let of_disk = (&config.scheduler, config.trace);
+            Work::Job(Box::new(Job::prepare(job, of_disk, device, block.capacity()?, directory)?))
         }
     };
-    let trace = config.trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
+    // A job's own events are traced in any case.
+    let trace = config.trace.filter(|_| matches!(work, Work::Program(_)));
+    let trace = trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
     let before = block.counters()?;
     let settles = if has_virtual_time()? { SCHEDULER_SETTLES } else { SCHEDULER_SETTLES_AT_LEAST };
     std::thread::sleep(settles);
@@ -237,6 +240,9 @@ fn work(
     }
     let counters = block.counters()?.since(&before);
     outcome.trace = trace.map(Trace::end).transpose()?;
+    if let Work::Job(job) = &mut work {
+        outcome.trace = job.traced();
+    }
     outcome.counters = Some(counters);
     Ok(match work {
         Work::Job(job) => Some(job),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from blklab.api.listener import SILENT, Listener
+from blklab.api.traces import ImportedTrace, import_trace
 from blklab.base.files import check_directory
-from blklab.domain import specs
+from blklab.domain import core, specs
 from blklab.domain.experiment import Disk, SchedulerSpec
 from blklab.errors import InputError, RunError
 from blklab.host import reading
@@ -95,6 +97,8 @@ class ProgramRun:
     trace_events: int
     trace_lost: int
     """Events lost because the kernel's buffer was full."""
+    recording: ImportedTrace | None = None
+    """The recording of its I/O, if it was asked for."""
 
 
 def build_kernel(
@@ -204,6 +208,7 @@ def run_in_kernel(
     scratch_mib: int = wall.SCRATCH_MIB,
     trace: Path | None = None,
     trace_format: Literal["events", "blktrace"] | str | None = None,
+    record: str | os.PathLike[str] | None = None,
     time_travel: TimeTravel | str = "inf-cpu",
     seed: int = 1,
     timeout_s: float = 3600.0,
@@ -230,6 +235,7 @@ def run_in_kernel(
         scratch_mib: room for the program's output, the trace and its first directory.
         trace: a directory for the block layer's events; `trace_format` is ``events`` (None) or
             ``blktrace``.
+        record: a new file, the recording of the I/O of the disk.
         time_travel: the guest's clock: ``inf-cpu``, ``on`` or ``off``.
         timeout_s: end it after this wall time.
         stdout, stderr: receive the program's output after its end.
@@ -242,6 +248,11 @@ def run_in_kernel(
         check_directory(trace)
     elif trace_format is not None:
         raise InputError("--trace-format: needs --trace with a directory for the events")
+    if record is not None:
+        if trace is not None:
+            raise InputError("--record and --trace: give one of them")
+        if os.path.lexists(record):
+            raise InputError(f"{os.fspath(record)}: exists already")
     seen = view.shared(command, share)
     task = program.Program(
         command=command,
@@ -267,7 +278,19 @@ def run_in_kernel(
         listener.note(seen.note)
     with contextlib.ExitStack() as stack:
         out, err = (one or stack.enter_context(_nowhere()) for one in (stdout, stderr))
-        return _told(program.run(chosen, task, out, err), chosen, task)
+        if record is not None:
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="blklab-"))
+            task = replace(task, trace=Path(directory), trace_format="blktrace")
+        told = _told(program.run(chosen, task, out, err), chosen, task)
+        if record is None:
+            return told
+        assert told.trace is not None
+        if told.trace_lost:
+            raise RunError(f"the guest lost {told.trace_lost} of its events; nothing is recorded")
+        made = import_trace(
+            told.trace, record, capacity_bytes=core.disk_model(task.disk).limits.capacity_bytes
+        )
+        return replace(told, trace=None, recording=made)
 
 
 def kernel_shell(

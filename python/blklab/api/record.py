@@ -1,5 +1,5 @@
-"""``blklab.record_run`` and ``blklab.record_machine``: the I/O of a simulated run, and of this
-machine's disks, as a recording."""
+"""``blklab.record_run`` and ``blklab.record_machine``: the I/O of a job on a disk model, and of
+this machine's disks, as a recording."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import secrets
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,22 +17,26 @@ from pathlib import Path
 from blklab import _core
 from blklab.api.listener import SILENT, Listener
 from blklab.api.simulate import job_entry
+from blklab.api.traces import import_trace
 from blklab.base.catalogue import Entry
 from blklab.base.files import check_directory, new_file
 from blklab.base.journal import Journal, default_directory
 from blklab.base.signals import Signals
 from blklab.base.text import shown
-from blklab.domain import specs
-from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
+from blklab.domain import core, specs
+from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
 from blklab.host.devices import mounts, queue, stack
 from blklab.host.roots import HERE, Roots
 from blklab.rigs import find_disk
+from blklab.rigs import rig as rig_of
+from blklab.rigs.kernel.rig import KernelRig
 from blklab.rigs.live import recording
 from blklab.rigs.sim import SimRig
 
 _POLL_S = 0.1
+_TRACE = "disk.blktrace.0"
 _MAPPED = ("dm", "md")
 FOREVER = None
 """The time of a recording that ends with Ctrl-C."""
@@ -64,18 +69,28 @@ def record_run(
     seed: int = 1,
     host: Mapping[str, int] | None = None,
     ignore_unsupported: bool = False,
+    rig: str | RigSpec = "sim",
 ) -> Result:
-    """Run a fio job on the simulator, and write its I/O as a recording.
+    """Run a fio job on a disk model, and write its I/O as a recording.
+
+    On the kernel rig the recording is made of the kernel's own block events, which do not tell the
+    priorities of I/Os.
 
     Args:
         out: the recording's file, which must not exist.
         job, disk, scheduler, seed, host, ignore_unsupported: see `simulate`.
+        rig: ``sim`` or ``kernel``, or one of them with its options.
 
     Raises:
         InputError: a name, file or value is wrong; `out` exists.
         RunError: the run cannot go on; `out` cannot be written.
     """
-    place = SimRig()
+    spec = RigSpec.of(rig)
+    if spec.name not in ("sim", "kernel"):
+        raise InputError(
+            f"--rig: {spec.name}: records no job; blklab record --disk DISK -- COMMAND"
+        )
+    place = rig_of(spec)
     experiment = Experiment(
         job_entry(job),
         find_disk(place, disk),
@@ -84,8 +99,20 @@ def record_run(
         dict(host or {}),
         ignore_unsupported,
     )
-    with new_file(Path(out)) as part:
-        return place.record(experiment, part)
+    path = Path(out)
+    if isinstance(place, SimRig):
+        with new_file(path) as part:
+            return place.record(experiment, part)
+    assert isinstance(place, KernelRig)
+    if os.path.lexists(path):
+        raise InputError(f"{path}: exists already")
+    with tempfile.TemporaryDirectory(prefix="blklab-") as directory:
+        trace = Path(directory) / _TRACE
+        with place.prepared([experiment], lambda _: None), trace.open("wb") as file:
+            result = place.trace(experiment, file)
+        capacity_bytes = core.disk_model(experiment.disk).limits.capacity_bytes
+        import_trace(trace, path, capacity_bytes=capacity_bytes)
+    return result
 
 
 def is_disk_here(disk: str | os.PathLike[str], roots: Roots = HERE) -> bool:

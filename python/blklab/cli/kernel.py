@@ -219,6 +219,10 @@ def run(
             "[default: events]",
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The recording of the disk's I/O to write; new."),
+    ] = None,
     time_travel: Annotated[
         str,
         typer.Option(
@@ -258,6 +262,7 @@ def run(
         scratch_mib=scratch,
         trace=trace,
         trace_format=trace_format,
+        record=record,
         time_travel=time_travel,
         seed=seed,
         timeout_s=timeout,
@@ -282,6 +287,7 @@ def _told(ran: blklab.ProgramRun) -> list[str]:
         f"{duration_text(ran.wall_s * 1e9)} here",
         *ran.notes,
         *([f"{ran.trace}: {ran.trace_events} events{lost}"] if ran.trace else []),
+        *([f"{ran.recording.path}: {ran.recording.reading.count} I/Os"] if ran.recording else []),
     ]
 
 

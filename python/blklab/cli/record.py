@@ -13,7 +13,7 @@ from blklab.base.text import shown
 from blklab.base.units import duration_text, size_text, span_ns
 from blklab.cli import complete, rights
 from blklab.cli.listening import Terminal
-from blklab.cli.options import HostValues, IgnoreUnsupported
+from blklab.cli.options import DriverName, HostValues, IgnoreUnsupported, KernelName, spec
 from blklab.domain import specs
 from blklab.errors import InputError
 
@@ -55,8 +55,17 @@ def record(
     ] = 1,
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
+    rig: Annotated[
+        str,
+        typer.Option(help="Of a disk model: sim or kernel.", autocompletion=complete.rig),
+    ] = "sim",
+    kernel: KernelName = None,
+    driver: DriverName = None,
 ) -> None:
-    """Record the I/O of this machine's disk, or of a job on a disk model."""
+    """Record the I/O of this machine's disk, or of a job on a disk model.
+
+    To record a program on a disk model: blklab kernel run --record FILE -- COMMAND.
+    """
     given = words or []
     if blklab.is_disk_here(disk):
         _machine(out, disk, None if for_ is None else _seconds(for_), given)
@@ -76,6 +85,9 @@ def record(
         seed=seed,
         host=host,
         ignore_unsupported=ignore_unsupported,
+        rig=rig,
+        kernel=kernel,
+        driver=driver,
     )
 
 
@@ -87,6 +99,9 @@ def _simulated(
     seed: int,
     host: list[str] | None,
     ignore_unsupported: bool,
+    rig: str,
+    kernel: str | None,
+    driver: str | None,
 ) -> None:
     result = blklab.record_run(
         job,
@@ -96,6 +111,7 @@ def _simulated(
         seed=seed,
         host=specs.host(host or ()),
         ignore_unsupported=ignore_unsupported,
+        rig=spec(rig, kernel=kernel, driver=driver),
     )
     print(f"Recording: {out} ({duration_text(result.duration_ns)})")
 

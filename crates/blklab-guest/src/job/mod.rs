@@ -26,6 +26,7 @@ use crate::block::Counters;
 use crate::config::{Driver, JobConfig, Name};
 use crate::program;
 use crate::trace::relay::{Ready, Relay};
+use crate::trace::{Format, RecordFile, Traced};
 use watch::Follower;
 
 /// A job file planned on the disk.
@@ -41,18 +42,22 @@ pub struct Job {
     window: Option<Window>,
     /// For the block layer's events.
     ready: Option<Ready>,
+    /// Gets the events too.
+    records: Option<RecordFile>,
+    traced: Option<Traced>,
     /// The measurements of the driver and of the events.
     result: RunResult,
 }
 
 impl Job {
-    /// Reads the job file and prepares everything on `device`, which has that scheduler.
+    /// Reads the job file and prepares everything on `device`, which has that scheduler. With `trace` the
+    /// block layer's events are kept, as records of blktrace.
     ///
     /// # Errors
     /// One line.
     pub fn prepare(
         config: &JobConfig,
-        scheduler: &Name,
+        (scheduler, trace): (&Name, Option<Format>),
         device: &Path,
         capacity: Sector,
         directory: &Path,
@@ -77,12 +82,18 @@ impl Job {
         let (driver, seed) = (config.driver, config.seed);
         let work = native::Work::new(host(config)?, &scheduler.to_string());
         let ready = Some(Ready::new(device)?);
+        let records = match trace {
+            None => None,
+            Some(Format::Blktrace) => Some(RecordFile::of(device, directory)?),
+            Some(Format::Events) => return Err("a job's events are records of blktrace".to_owned()),
+        };
         let window = config.window.map(|window| Window {
             from: Nanos(window.from_ns),
             until: Nanos(window.until_ns),
             requests: window.requests,
         });
-        Ok(Job { plan, driver, seed, capacity, places, work, window, ready, result: RunResult::default() })
+        let result = RunResult::default();
+        Ok(Job { plan, driver, seed, capacity, places, work, window, ready, records, traced: None, result })
     }
 
     /// Runs it to its end. Its time zero is `epoch` of the clock.
@@ -92,13 +103,19 @@ impl Job {
     pub fn run(&mut self, directory: &Path, epoch: Nanos) -> Result<(), String> {
         let owners = Owners::new(&self.plan, self.capacity);
         let trace = self.window.map_or_else(TraceRecorder::default, TraceRecorder::of);
-        let watch = Follower::new(epoch, owners, trace, self.driver == Driver::Fio && self.is_direct());
+        let is_seen = self.driver == Driver::Fio && self.is_direct();
+        let watch = Follower::new(epoch, owners, trace, is_seen, self.records.take());
         let relay = self.ready.take().ok_or("a job runs once")?.start(watch)?;
         self.result = match self.driver {
             Driver::Fio => self.run_fio(directory)?,
             Driver::Native => native::run(&self.plan, self.seed, &self.places, &self.work, epoch)?,
         };
         self.add_events(relay)
+    }
+
+    /// The kept events.
+    pub fn traced(&mut self) -> Option<Traced> {
+        self.traced.take()
     }
 
     /// The I/O of all processes bypasses the page cache.
@@ -109,13 +126,14 @@ impl Job {
     /// Adds the measurements that only the block layer's events have.
     fn add_events(&mut self, relay: Relay<Follower>) -> Result<(), String> {
         let (watch, lost) = relay.end()?;
+        let (watched, file) = watch.finish();
+        self.traced = file.map(|file| file.traced(lost));
         // With gaps in the events the queue would be wrong: none.
         if lost > 0 {
             self.result.series.waiting_milli.clear();
             self.result.series.in_flight_milli.clear();
             return Ok(());
         }
-        let watched = watch.finish();
         let direct = self.is_direct();
         let result = &mut self.result;
         let driver = (std::mem::take(&mut result.series), Nanos(result.series_interval_ns));

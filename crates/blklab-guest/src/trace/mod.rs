@@ -53,9 +53,7 @@ impl Trace {
         match format {
             Format::Events => Ok(Trace::Events(Events::begin()?, directory.join("trace.txt"))),
             Format::Blktrace => {
-                let disk = device.file_name().unwrap_or_default().to_string_lossy();
-                // The number is the CPU's; there is only one.
-                let file = RecordFile::create(directory.join(format!("{disk}.blktrace.0")))?;
+                let file = RecordFile::of(device, directory)?;
                 Ok(Trace::Blktrace(Ready::new(device)?.start(file)?))
             }
         }
@@ -66,18 +64,17 @@ impl Trace {
     /// # Errors
     /// One line.
     pub fn end(self) -> Result<Traced, String> {
-        let (path, events, lost) = match self {
+        match self {
             Trace::Events(trace, path) => {
                 let (events, lost) = trace.end(&path)?;
-                (path, events, lost)
+                let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                Ok(Traced { file, events, lost })
             }
             Trace::Blktrace(relay) => {
                 let (file, lost) = relay.end()?;
-                (file.path, file.events, lost)
+                Ok(file.traced(lost))
             }
-        };
-        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Traced { file, events, lost })
+        }
     }
 }
 
@@ -90,9 +87,25 @@ pub struct RecordFile {
 }
 
 impl RecordFile {
+    /// The file of the disk `device` in `directory`, new.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn of(device: &Path, directory: &Path) -> Result<RecordFile, String> {
+        let disk = device.file_name().unwrap_or_default().to_string_lossy();
+        // The number is the CPU's; there is only one.
+        RecordFile::create(directory.join(format!("{disk}.blktrace.0")))
+    }
+
     fn create(path: PathBuf) -> Result<RecordFile, String> {
         let file = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(RecordFile { path, file, records: Records::default(), events: 0 })
+    }
+
+    /// What is recorded, with the number of events that did not fit.
+    pub fn traced(&self, lost: u64) -> Traced {
+        let file = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Traced { file, events: self.events, lost }
     }
 }
 

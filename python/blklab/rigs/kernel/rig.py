@@ -16,7 +16,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, BinaryIO
 
 from blklab import _core
 from blklab.base import binaries
@@ -150,9 +150,17 @@ class KernelRig(ModelledDisks):
 
     def run(self, experiment: Experiment) -> Result:
         """Boot a guest, let it run the job; see :class:`blklab.rigs.Rig`."""
+        return self._run(experiment, None)
+
+    def trace(self, experiment: Experiment, out: BinaryIO) -> Result:
+        """Run a job as `run` does, and write the block layer's events to `out`, as records of
+        blktrace. RunError also if the guest lost some."""
+        return self._run(experiment, out)
+
+    def _run(self, experiment: Experiment, trace: BinaryIO | None) -> Result:
         own = experiment.scheduler.kernel
         kernel = self._kernel if own is None else cache.find(own)
-        order, memory_mib = self._order(experiment, kernel)
+        order, memory_mib = self._order(experiment, kernel, trace is not None)
         files: dict[str, bytes | None] = {
             "disk.toml": experiment.disk.file.text.encode(),
             "guest.json": order,
@@ -164,6 +172,8 @@ class KernelRig(ModelledDisks):
             if not self._late_disk:
                 _check_lateness(found["disk"]["lateness"], result)
             notes = outcome.notes(found, experiment.disk)
+            if trace is not None:
+                _copy_trace(guest.run, found, trace)
             return replace(result, notes=notes, raw=_raw(guest.run))
 
     def cancel(self) -> None:
@@ -203,7 +213,9 @@ class KernelRig(ModelledDisks):
             with self._lock:
                 self._guests.discard(guest)
 
-    def _order(self, experiment: Experiment, kernel: cache.Kernel) -> tuple[bytes, int]:
+    def _order(
+        self, experiment: Experiment, kernel: cache.Kernel, is_traced: bool
+    ) -> tuple[bytes, int]:
         """``guest.json``, and the guest's memory in MiB."""
         chosen = scheduler.parse(experiment.scheduler)
         host = self.check_host(experiment.host)
@@ -223,6 +235,7 @@ class KernelRig(ModelledDisks):
             },
             **chosen.for_guest(queue, kernel.version),
             "sysctl": _sysctls(host),
+            "trace": "blktrace" if is_traced else None,
             "run": {
                 "job": {
                     "text": _flat(job),
@@ -234,6 +247,15 @@ class KernelRig(ModelledDisks):
             },
         }
         return json.dumps(order).encode(), _memory_mib(job, host)
+
+
+def _copy_trace(run: RunDirectory, found: outcome.Outcome, out: BinaryIO) -> None:
+    traced = found["trace"]
+    if traced is None:
+        raise RunError("the guest left no trace")
+    if traced["lost"]:
+        raise RunError(f"the guest lost {traced['lost']} of its events")
+    run.copy(traced["file"], out)
 
 
 def _raw(run: RunDirectory) -> dict[str, bytes]:

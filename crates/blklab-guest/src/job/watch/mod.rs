@@ -7,6 +7,7 @@ use blklab_core::formats::tracefs::{Owners, Watch, Watched};
 use blklab_core::recorder::TraceRecorder;
 use blklab_core::units::Nanos;
 
+use crate::trace::RecordFile;
 use crate::trace::record::Records;
 use crate::trace::relay::Sink;
 
@@ -16,22 +17,33 @@ pub use joined::{joined, queue_alone};
 pub struct Follower {
     records: Records,
     watch: Watch,
+    /// Gets all records too.
+    file: Option<RecordFile>,
 }
 
 impl Follower {
-    /// See [`Watch::new`].
-    pub fn new(epoch: Nanos, owners: Owners, trace: TraceRecorder, direct: bool) -> Follower {
-        Follower { records: Records::default(), watch: Watch::new(epoch, owners, trace, direct) }
+    /// See [`Watch::new`]. `file` gets all records too.
+    pub fn new(
+        epoch: Nanos,
+        owners: Owners,
+        trace: TraceRecorder,
+        direct: bool,
+        file: Option<RecordFile>,
+    ) -> Follower {
+        Follower { records: Records::default(), watch: Watch::new(epoch, owners, trace, direct), file }
     }
 
-    /// The results.
-    pub fn finish(self) -> Watched {
-        self.watch.finish()
+    /// The results, and the file.
+    pub fn finish(self) -> (Watched, Option<RecordFile>) {
+        (self.watch.finish(), self.file)
     }
 }
 
 impl Sink for Follower {
     fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
+        if let Some(file) = &mut self.file {
+            file.take(bytes)?;
+        }
         let watch = &mut self.watch;
         self.records.take(bytes, |record| {
             if let Some(event) = record.event() {
@@ -56,11 +68,11 @@ mod tests {
     /// disk.
     fn watched(events: &[(u64, char, char, u64, u32)]) -> Watched {
         let owners = Owners::new(&plan("[a]\nsize=1m\n[b]\nsize=1m\n"), Sector(1 << 21));
-        let mut watch = Follower::new(Nanos(100), owners, TraceRecorder::default(), true);
+        let mut watch = Follower::new(Nanos(100), owners, TraceRecorder::default(), true, None);
         for &(at, letter, op, sector, sectors) in events {
             watch.take(&written(100 + at * MS, letter, op, sector, sectors)).expect("records");
         }
-        watch.finish()
+        watch.finish().0
     }
 
     #[test]
