@@ -87,9 +87,7 @@ def record_run(
     """
     spec = RigSpec.of(rig)
     if spec.name not in ("sim", "kernel"):
-        raise InputError(
-            f"--rig: {spec.name}: records no job; blklab record --disk DISK -- COMMAND"
-        )
+        raise InputError(f"--rig: '{spec.name}' records no job; expected sim or kernel")
     place = rig_of(spec)
     experiment = Experiment(
         job_entry(job),

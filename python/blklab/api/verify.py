@@ -209,7 +209,7 @@ def _plan(
         of_quick, loads_of_quick = matrix.quick()
         places, loads = places if disks else of_quick, loads if workloads else loads_of_quick
     if native:
-        loads = [load for load in loads if load.driver == "native"]
+        loads = tuple(load for load in loads if load.driver == "native")
     cells = run.plan(places, tuple(schedulers), loads)
     if not cells:
         raise InputError("--host: the native driver issues none of these workloads")
