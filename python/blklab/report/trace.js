@@ -5,7 +5,7 @@ const pictures = [];
 const colour = { reads: "--s0", writes: "--s1", others: "--s1" };
 
 function picture(id, traces, yaxis, height, more) {
-  const place = byId(id);
+  const place = document.querySelector(`#figure-${id} .plot`);
   if (!place) return;
   const xaxis = { range: [0, whole], title: { text: data.unit, standoff: 4 } };
   Plotly.newPlot(place, traces, layout({ xaxis, yaxis: { fixedrange: true, ...yaxis }, dragmode: "zoom",
