@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import blklab
 from blklab.cli import app
 from blklab.errors import InputError
+from tests.browser import DESKTOP, PHONE, Browser, drawn, needs_browser
 
 JOB = """
 [global]
