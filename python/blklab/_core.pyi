@@ -983,6 +983,45 @@ class TraceReading:
 def trace_formats() -> list[TraceFormat]:
     """The formats of traces, in the order of lists."""
 
+@final
+class TraceOverTime:
+    """A trace over time: counts and sums of each step, for reads, writes and others."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def step_ns(self) -> int:
+        """The length of a step; the first one begins with the trace."""
+    @property
+    def ios(self) -> list[list[int]]:
+        """I/Os that were queued in each step."""
+    @property
+    def bytes(self) -> list[list[int]]:
+        """Their bytes."""
+    @property
+    def under_way_ns(self) -> list[int]:
+        """The time for which I/Os were under way, added up over all of them."""
+    @property
+    def place_sectors(self) -> int:
+        """The size of a row of `places`."""
+    @property
+    def places(self) -> list[list[list[int]]]:
+        """I/Os by step and by place, from the disk's start."""
+    @property
+    def latency_min_ns(self) -> int:
+        """Where the rows of `latencies` begin: four for each doubling."""
+    @property
+    def latencies(self) -> list[list[list[int]]]:
+        """Completed I/Os by step and by time from queue to completion."""
+
+def trace_over_time(
+    path: Path,
+    *,
+    format: str | None = None,  # noqa: A002
+    device: str | None = None,
+    keep_steps: bool = False,
+) -> TraceOverTime:
+    """Read a trace in one pass, for pictures over time. InputError."""
+
 def trace_format_of(path: Path) -> str | None:
     """The name of a file's format; None if it is no trace. InputError if it cannot be read."""
 

@@ -9,6 +9,7 @@ use blklab_core::recorded::Op;
 use blklab_core::units::Sector;
 use blklab_trace::doctor::Doctor;
 use blklab_trace::notes::{Kind, Note};
+use blklab_trace::over_time::{LATENCIES, LATENCY_MIN, OverTime, PLACES};
 use blklab_trace::recording::{COLUMNS, Writer};
 use blklab_trace::summary::{Figures, Spread, Summary};
 use blklab_trace::{Records, Trace, Wanted, files_of, format_of, formats};
@@ -103,6 +104,20 @@ record! {
         written_bytes: u64,
         sequential: u64,
         mean_q2c_ns: Option<f64>,
+    }
+}
+
+record! {
+    /// A trace over time: counts and sums of each step, for reads, writes and others.
+    TraceOverTime {
+        step_ns: u64,
+        ios: Vec<[u64; 3]>,
+        bytes: Vec<[u64; 3]>,
+        under_way_ns: Vec<u64>,
+        place_sectors: u64,
+        places: Vec<Vec<[u32; 3]>>,
+        latency_min_ns: u64,
+        latencies: Vec<Vec<[u32; 3]>>,
     }
 }
 
@@ -258,6 +273,44 @@ fn reading(trace: &Trace, summary: &Summary, doctor: Doctor, capacity: Option<Se
         q2c_ns: figures(&summary.q2c),
         depth: figures(&summary.depth),
     }
+}
+
+/// Reads a trace in one pass, for pictures over time.
+#[pyfunction]
+#[pyo3(signature = (path, *, format=None, device=None, keep_steps=false))]
+pub fn trace_over_time(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    device: Option<String>,
+    keep_steps: bool,
+) -> PyResult<TraceOverTime> {
+    let wanted = Wanted { format, device, keep_steps };
+    let read = py.detach(|| {
+        let mut trace = Trace::open(&path, &wanted).map_err(Stop::Input)?;
+        let (mut over, mut count) = (OverTime::default(), 0_u64);
+        while let Some(io) = trace.next_io().map_err(Stop::Input)? {
+            over.take(&io);
+            count += 1;
+            if count.is_multiple_of(IOS_PER_LOOK) {
+                Python::attach(|py| py.check_signals()).map_err(Stop::Signal)?;
+            }
+        }
+        Ok(over.finish())
+    });
+    let over = read.map_err(Stop::raised)?;
+    let steps = over.steps();
+    let rows = |grid: &[[u32; 3]], rows: usize| grid.chunks(rows).map(<[_]>::to_vec).collect();
+    Ok(TraceOverTime {
+        step_ns: over.step().0,
+        ios: steps.iter().map(|step| step.ios).collect(),
+        bytes: steps.iter().map(|step| step.bytes).collect(),
+        under_way_ns: steps.iter().map(|step| step.under_way_ns).collect(),
+        place_sectors: over.place_sectors(),
+        places: rows(over.places(), PLACES),
+        latency_min_ns: LATENCY_MIN.0,
+        latencies: rows(over.latencies(), LATENCIES),
+    })
 }
 
 /// What ends a reading.

@@ -14,6 +14,7 @@ mod matching;
 pub mod notes;
 mod open;
 mod order;
+pub mod over_time;
 mod plugs;
 pub mod recording;
 mod rows;

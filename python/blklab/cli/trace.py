@@ -14,6 +14,7 @@ from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text, rate_text, size_text
 from blklab.cli import console, trace_edits
 from blklab.cli.options import DeviceName, FormatName, TraceFile, bytes_of
+from blklab.errors import InputError
 
 if TYPE_CHECKING:
     from blklab._core import TraceFigures, TraceFinding, TraceReading
@@ -90,11 +91,22 @@ def show(
     device: DeviceName = None,
     no_spread: NoSpread = False,
     as_json: AsJson = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Also write a page with pictures over time to this file."),
+    ] = None,
 ) -> None:
     """Show a trace's figures: mix, sizes, places, times, depth, processes."""
-    reading = blklab.read_trace(
-        file, trace_format=trace_format, device=device, keep_steps=no_spread
-    )
+    if html is None:
+        reading = blklab.read_trace(
+            file, trace_format=trace_format, device=device, keep_steps=no_spread
+        )
+    else:
+        if str(file) == "-":
+            raise InputError("--html: reads a trace twice, and standard input only once; save it")
+        reading = blklab.trace_page(
+            file, html, trace_format=trace_format, device=device, keep_steps=no_spread
+        )
     if as_json:
         console.print_json(plain(reading))
         return
@@ -104,6 +116,8 @@ def show(
     heavy = [finding for finding in reading.findings if finding.weight != "note"]
     if heavy:
         print(f"{len(heavy)} findings; to see them: blklab trace check {shown(str(file))}")
+    if html is not None:
+        print(f"Page: {shown(str(html))}")
 
 
 @app.command("import")

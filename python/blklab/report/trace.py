@@ -1,0 +1,122 @@
+"""The page of ``blklab trace show --html``: a trace over time, in pictures with one time axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from blklab.base.text import shown
+from blklab.base.units import duration_text, number_text, size_text
+from blklab.report.parts import css, digits, environment, plotly, script, script_json, unit_of
+
+if TYPE_CHECKING:
+    from blklab._core import TraceOverTime, TraceReading
+
+_KINDS = ("reads", "writes", "others")
+_ROWS = 12
+"""Processes in the table."""
+_SECTOR_BYTES = 512
+_ROWS_OF_DOUBLING = 4
+_PERCENTILES = (50, 99)
+
+
+def page(name: str, reading: TraceReading, over: TraceOverTime) -> str:
+    """The whole page; it needs nothing else."""
+    heavy = [finding for finding in reading.findings if finding.weight != "note"]
+    return (
+        environment()
+        .get_template("trace.html")
+        .render(
+            title=shown(name),
+            sentence=_sentence(reading),
+            head=_head(reading),
+            findings=heavy,
+            operations=reading.operations,
+            processes=reading.processes[:_ROWS],
+            process_count=reading.process_count,
+            size=size_text,
+            text=duration_text,
+            has_latencies=bool(reading.q2c_ns.count),
+            data=script_json(payload(reading, over)),
+            css=css("trace.css"),
+            script=script("trace.js"),
+            plotly=plotly(),
+        )
+    )
+
+
+def payload(reading: TraceReading, over: TraceOverTime) -> dict[str, Any]:
+    """Everything that the page's script draws; columns by step of time, grids by step and row."""
+    step_s = over.step_ns / 1e9
+    ios = np.array(over.ios, dtype=np.float64) / step_s
+    rate = np.array(over.bytes, dtype=np.float64) / step_s / 1e6
+    depth = np.array(over.under_way_ns, dtype=np.float64) / over.step_ns
+    unit, unit_ns = unit_of(over.step_ns * len(over.ios) / 10)
+    latencies = np.array(over.latencies, dtype=np.int64)
+    bounds_ns = _bounds_ns(over.latency_min_ns, latencies.shape[1])
+    seen = np.flatnonzero(latencies.sum(axis=(0, 2)))
+    first, last = (int(seen[0]), int(seen[-1]) + 1) if seen.size else (0, 1)
+    places = np.array(over.places, dtype=np.int64)
+    used = np.flatnonzero(places.sum(axis=(0, 2)))
+    rows = int(used[-1]) + 1 if used.size else 1
+    return {
+        "unit": unit,
+        "step": over.step_ns / unit_ns,
+        "kinds": [
+            {"name": kind, "ios": digits(ios[:, number]), "mb_s": digits(rate[:, number])}
+            for number, kind in enumerate(_KINDS)
+            if ios[:, number].any()
+        ],
+        "depth": digits(depth),
+        "places": {
+            "gb": over.place_sectors * _SECTOR_BYTES * rows / 1e9,
+            "reads": places[:, :rows, 0].tolist(),
+            "others": places[:, :rows, 1:].sum(axis=2).tolist(),
+        },
+        "latencies": {
+            "low_ms": bounds_ns[first] / 1e6,
+            "high_ms": bounds_ns[last] / 1e6,
+            "reads": latencies[:, first:last, 0].tolist(),
+            "others": latencies[:, first:last, 1:].sum(axis=2).tolist(),
+        },
+        "percentiles": {
+            str(percent): _percentile_ms(latencies.sum(axis=2), bounds_ns, percent)
+            for percent in _PERCENTILES
+        },
+    }
+
+
+def _bounds_ns(least_ns: int, rows: int) -> list[float]:
+    """Where each row begins, and the last ends."""
+    return [least_ns * 2.0 ** (row / _ROWS_OF_DOUBLING) for row in range(rows + 1)]
+
+
+def _percentile_ms(counts: Any, bounds_ns: list[float], percent: int) -> list[float | None]:
+    """Of each step, the middle of the row with this percentile; None for a step without I/O."""
+    summed = np.cumsum(counts, axis=1)
+    whole = summed[:, -1]
+    row = (summed < np.ceil(whole * percent / 100)[:, None]).sum(axis=1)
+    middles = (np.array(bounds_ns[:-1]) + np.array(bounds_ns[1:])) / 2e6
+    return digits(np.where(whole > 0, middles[np.minimum(row, len(middles) - 1)], np.nan))
+
+
+def _sentence(reading: TraceReading) -> str:
+    """What the load is, in one sentence."""
+    count = {row.name: row.count for row in reading.operations}
+    parts = [
+        f"{100 * count[name] / reading.count:.0f} % {name}s"
+        for name in sorted(count, key=lambda name: -count[name])[:3]
+    ]
+    rate = reading.count / max(reading.last_ns, 1) * 1e9
+    sequential = f"{100 * reading.sequential / reading.count:.0f} % sequential"
+    return (
+        f"{reading.count:,} I/Os in {duration_text(max(reading.end_ns, reading.last_ns))}, "
+        f"{number_text(rate)} a second: {', '.join(parts)}; {sequential}."
+    )
+
+
+def _head(reading: TraceReading) -> str:
+    machine = f", of {shown(reading.machine)}" if reading.machine else ""
+    lost = f", {reading.lost:,} events lost" if reading.lost else ""
+    return f"{reading.source}{machine}; recorded as {reading.level}{lost}"

@@ -1,0 +1,140 @@
+"""The page of ``blklab trace show --html``."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import blklab
+from blklab.cli import app
+from blklab.errors import InputError
+from tests.browser import DESKTOP, PHONE, Browser, drawn, needs_browser
+
+JOB = """
+[global]
+direct=1
+[reader]
+rw=randread
+bs=4k
+size=1g
+number_ios=300
+[copy]
+rw=write
+bs=256k
+size=128m
+offset=20g
+ioengine=libaio
+iodepth=8
+number_ios=400
+"""
+
+
+@pytest.fixture
+def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("job.fio").write_text(JOB)
+    blklab.record_run("job.fio", "both.rec", disk="wd10ezrx")
+    return "both.rec"
+
+
+def payload(file: str) -> dict[str, Any]:
+    found = re.search(
+        r'<script type="application/json" id="data">(.*?)</script>', Path(file).read_text()
+    )
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def test_the_pictures_have_every_io_and_byte(recording: str) -> None:
+    reading = blklab.trace_page(recording, "page.html")
+    data = payload("page.html")
+    assert reading.count == 700
+    for grid in ("places", "latencies"):
+        assert np.sum(data[grid]["reads"]) == 300
+        assert np.sum(data[grid]["others"]) == 400
+    step_s = data["step"] * {"s": 1.0, "ms": 1e-3}[data["unit"]]
+    reads, writes = data["kinds"]
+    assert (reads["name"], writes["name"]) == ("reads", "writes")
+    assert np.sum(reads["ios"]) * step_s == pytest.approx(300, rel=0.01)
+    assert np.sum(writes["mb_s"]) * step_s == pytest.approx(400 * 0.262144, rel=0.01)
+    took_ns = 300 * reading.operations[0].q2c_ns.mean + 400 * reading.operations[1].q2c_ns.mean
+    assert np.sum(data["depth"]) * step_s * 1e9 == pytest.approx(took_ns, rel=0.01)
+    # The reader is at the disk's start, the copy at 20 GiB.
+    rows = len(data["places"]["reads"][0])
+    high = np.nonzero(np.sum(data["places"]["others"], axis=0))[0] / rows * data["places"]["gb"]
+    assert 21 < high.min() <= high.max() < 22
+    assert np.nonzero(np.sum(data["places"]["reads"], axis=0))[0].max() / rows < 0.1
+
+
+def test_percentiles_are_those_of_the_trace(recording: str) -> None:
+    reading = blklab.trace_page(recording, "page.html")
+    data = payload("page.html")
+    known = [value for value in data["percentiles"]["99"] if value is not None]
+    assert max(known) == pytest.approx(reading.q2c_ns.max / 1e6, rel=0.25)
+    assert len(known) > 100
+
+
+def test_the_command_prints_the_figures_and_writes_the_page(recording: str) -> None:
+    done = CliRunner().invoke(app, ["trace", "show", recording, "--html", "page.html"])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.rstrip().endswith("Page: page.html")
+    assert "reader" in done.stdout and Path("page.html").exists()
+
+
+def test_a_trace_without_completions_has_no_latency(tmp_path: Path) -> None:
+    rows = "".join(f"{second},hm,0,Read,{second * 4096},4096\n" for second in range(50))
+    (tmp_path / "places.csv").write_text("second,host,disk,op,byte,bytes\n" + rows)
+    reading = blklab.trace_page(tmp_path / "places.csv", tmp_path / "page.html", trace_format="csv")
+    text = (tmp_path / "page.html").read_text()
+    assert reading.count == 50
+    assert "The trace has no completions" in text
+    assert "figure-latencies" not in text
+
+
+def test_names_of_processes_are_text(tmp_path: Path) -> None:
+    name = "<script>alert(1)</script>"
+    (tmp_path / "job.fio").write_text(f"[{name}]\nrw=read\nsize=64k\ndirect=1\n")
+    blklab.record_run(tmp_path / "job.fio", tmp_path / "x.rec", disk="su800-128gb")
+    blklab.trace_page(tmp_path / "x.rec", tmp_path / "page.html")
+    assert name not in (tmp_path / "page.html").read_text()
+
+
+def test_an_empty_trace_and_standard_input_are_refused(recording: str) -> None:
+    Path("empty").write_bytes(b"")
+    with pytest.raises(InputError, match="empty: the file is empty"):
+        blklab.trace_page("empty", "page.html")
+    done = CliRunner().invoke(app, ["trace", "show", "-", "--html", "page.html"])
+    assert isinstance(done.exception, InputError) and "reads a trace twice" in str(done.exception)
+    assert not Path("page.html").exists()
+
+
+@needs_browser
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_a_browser_draws_every_picture(
+    browser: Browser, recording: str, size: tuple[int, int]
+) -> None:
+    blklab.trace_page(recording, "page.html")
+    document = browser.opened(Path.cwd(), Path("page.html").read_text(), size)
+    assert drawn(document) == {"places", "rate", "ios", "latencies", "depth"}
+    assert document.count("data:image/png") >= 2, "the grids"
+    assert browser.overflow() <= 0
+
+
+@needs_browser
+def test_a_part_of_the_time_is_chosen_for_all_pictures(browser: Browser, recording: str) -> None:
+    blklab.trace_page(recording, "page.html")
+    browser.opened(Path.cwd(), Path("page.html").read_text())
+    script = """
+    const done = arguments[0], plots = [...document.querySelectorAll(".plot")];
+    Plotly.relayout(plots[0], {"xaxis.range[0]": 1, "xaxis.range[1]": 2}).then(() =>
+      setTimeout(() => done(plots.map((plot) => plot._fullLayout.xaxis.range)), 500));
+    """
+    ranges = browser.driver.execute_async_script(script)
+    assert ranges == [[1, 2]] * 5

@@ -1,0 +1,266 @@
+"""Replays of recorded programs against the programs themselves.
+
+``python -m validation.programs [--out FILE] [--only NAME]``. Each program runs in a guest of the
+kernel rig, on ext4 on a disk model, under each scheduler on each disk, and is recorded. Each of
+these recordings is replayed on the simulator in the place of all others: another run of the same
+program there is the truth. Compared are the time of the whole load and the 99th percentile of its
+reads, or of its writes if it hardly reads. The exit code is 1 if replays as inferred, the way that
+`blklab whatif` names first, are worse than `BAR`.
+
+Skipped with the reason where no kernel is built or a guest cannot be started.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.ipc
+
+import blklab
+from blklab.base.files import write_whole
+from blklab.domain.recordings import WAYS
+from blklab.errors import BlklabError
+
+BAR = {"span": (0.05, 0.9), "p99": (0.1, 0.9)}
+"""Each figure's error that must hold in that share of the replays."""
+PLACES = (
+    ("wd10ezrx", "none"), ("wd10ezrx", "mq-deadline"), ("wd10ezrx", "bfq"),
+    ("su800-128gb", "none"), ("su800-128gb", "mq-deadline"), ("su800-128gb", "bfq"),
+)  # fmt: skip
+_SAME_SIZE = ":capacity_sectors=234441648"
+"""So that every recording fits every disk."""
+_READS_MIN = 100
+_PAUSE_S = 4
+"""Before the part that counts, so that it can be found in a recording."""
+
+_MANY = """
+import os, random
+rng = random.Random(7)
+os.mkdir("tree")
+for number in range({count}):
+    if number % 40 == 0:
+        os.makedirs(f"tree/{{number // 40}}")
+    with open(f"tree/{{number // 40}}/{{number}}", "wb") as file:
+        file.write(bytes(rng.choice((2, 4, 9, 30, 90)) * 1024))
+os.sync()
+"""
+_READ_ALL = """
+import glob, random
+files = sorted(glob.glob("tree/*/*"))
+random.Random(3).shuffle(files)
+for name in files[:{count}]:
+    open(name, "rb").read()
+"""
+_SQLITE = """
+import sqlite3
+base = sqlite3.connect("base.db")
+base.execute("create table t(number integer primary key, text)")
+for number in range({count}):
+    with base:
+        base.execute("insert into t(text) values (?)", ("x" * (number % 300),))
+"""
+_BIG = "dd if=/dev/zero of=big bs=1M count={count} status=none"
+_COPY = "cp big copy; sync copy"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, and what it needs before."""
+
+    name: str
+    before: tuple[str, ...]
+    """Commands of a shell, or lines of Python."""
+    runs: tuple[str, ...]
+    """The same, side by side: the load."""
+
+
+PROGRAMS = (
+    Program("sqlite", (), (_SQLITE.format(count=150),)),
+    Program("create a tree", (), (_MANY.format(count=600),)),
+    Program("read a tree", (_MANY.format(count=600),), (_READ_ALL.format(count=300),)),
+    Program("copy", (_BIG.format(count=96),), (_COPY,)),
+    Program(
+        "read a tree beside a copy",
+        (_MANY.format(count=600), _BIG.format(count=96)),
+        (_READ_ALL.format(count=200), _COPY),
+    ),
+    Program(
+        "sqlite beside a copy",
+        (_BIG.format(count=96),),
+        (_SQLITE.format(count=60), _COPY),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a program did in one place."""
+
+    span_ns: int
+    """From its first I/O to the end of its last."""
+    p99_ns: int
+    op: str
+    """The operation of `p99_ns`."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A replay in the place of the truth; errors are shares of the truth."""
+
+    program: str
+    recorded: str
+    replayed: str
+    way: str
+    span_off: float
+    p99_off: float
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the head of the file."""
+    parser = argparse.ArgumentParser(prog="python -m validation.programs", description=__doc__)
+    parser.add_argument("--out", type=Path, help="write each row there, as JSON")
+    parser.add_argument("--only", help="one program, by its name")
+    asked = parser.parse_args(arguments)
+    chosen = [one for one in PROGRAMS if asked.only in (None, one.name)]
+    if reason := _why_not():
+        print(f"skipped: {reason}")
+        return 0
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="blklab-programs-") as place:
+        for program in chosen:
+            rows += list(_of_program(program, Path(place)))
+            print(f"{program.name}: {len(PLACES)} runs, {len(rows)} replays so far", flush=True)
+    shares = {way: _shares([row for row in rows if row.way == way]) for way in WAYS}
+    _print(rows, shares)
+    if asked.out:
+        document = {"bar": BAR, "shares": shares, "rows": [asdict(row) for row in rows]}
+        write_whole(asked.out, json.dumps(document, indent=1) + "\n")
+    good = all(shares["inferred"][figure] >= share for figure, (_, share) in BAR.items())
+    return 0 if good else 1
+
+
+def _why_not() -> str:
+    kernels = blklab.list_kernels()
+    if not kernels.kernels:
+        return "no kernel is built: blklab kernel build"
+    return kernels.refused
+
+
+def _of_program(program: Program, place: Path) -> Iterator[Row]:
+    """Every replay of the program's recordings, in other places than they come from."""
+    files = [place / f"{program.name} {number}.rec" for number in range(len(PLACES))]
+    with ThreadPoolExecutor(2) as pool:
+        truths = list(pool.map(lambda number: _run(program, *number), enumerate(files)))
+        jobs = [
+            pool.submit(_replay, program, files, truths, one, other, way)
+            for one in range(len(files))
+            for other in range(len(files))
+            for way in WAYS
+            if one != other
+        ]
+        for job in jobs:
+            yield job.result()
+
+
+def _line(code: str) -> str:
+    quoted = code.strip().replace("'", "'\"'\"'")
+    return f"python3 -c '{quoted}'" if code.startswith("\n") else code
+
+
+def _run(program: Program, number: int, out: Path) -> Truth:
+    disk, scheduler = PLACES[number]
+    before = [_line(code) for code in program.before]
+    at_once = [f"({_line(code)}) &" for code in program.runs]
+    pause = ("sync", "echo 3 > /proc/sys/vm/drop_caches", f"sleep {_PAUSE_S}")
+    script = "\n".join(["set -e", *before, *pause, *at_once, "wait"])
+    whole = out.with_suffix(".whole")
+    ran = blklab.run_in_kernel(
+        ["sh", "-c", script],
+        disk=disk + _SAME_SIZE,
+        scheduler=scheduler,
+        file_system="ext4",
+        record=whole,
+    )
+    if ran.exit_code:
+        raise BlklabError(f"{program.name} on {disk}: exit code {ran.exit_code}")
+    gaps = _columns(whole, "gap_ns")["gap_ns"]
+    begin_ns = int(np.cumsum(gaps)[np.flatnonzero(gaps > (_PAUSE_S - 1) * 10**9)[-1]])
+    blklab.cut_trace(whole, out, from_ns=begin_ns)
+    return _truth(out)
+
+
+def _columns(file: Path, *names: str) -> dict[str, Any]:
+    table = pyarrow.ipc.open_stream(file).read_all()
+    return {name: np.nan_to_num(table[name].to_numpy()) for name in names} | {
+        "op": np.array(table["op"].to_pylist())
+    }
+
+
+def _truth(file: Path) -> Truth:
+    found = _columns(file, "gap_ns", "q2i_ns", "i2d_ns", "d2c_ns")
+    queued = np.cumsum(found["gap_ns"])
+    took = found["q2i_ns"] + found["i2d_ns"] + found["d2c_ns"]
+    op = "read" if np.count_nonzero(found["op"] == "read") >= _READS_MIN else "write"
+    p99 = np.percentile(took[found["op"] == op], 99, method="inverted_cdf")
+    return Truth(int((queued + took).max() - queued[0]), int(p99), op)
+
+
+def _replay(
+    program: Program,
+    files: Sequence[Path],
+    truths: Sequence[Truth],
+    one: int,
+    other: int,
+    way: Any,
+) -> Row:
+    (disk, scheduler), truth = PLACES[other], truths[other]
+    replayed = blklab.replay_trace(files[one], disk=disk + _SAME_SIZE, scheduler=scheduler, way=way)
+    p99_ns = replayed.result.histogram(truth.op).percentiles([99])[0]
+    return Row(
+        program.name,
+        " ".join(PLACES[one]),
+        " ".join(PLACES[other]),
+        way,
+        replayed.result.duration_ns / truth.span_ns - 1,
+        float(p99_ns) / truth.p99_ns - 1,
+    )
+
+
+def _shares(rows: Sequence[Row]) -> dict[str, float]:
+    """The share of rows whose error is within the bar."""
+    off = {"span": [row.span_off for row in rows], "p99": [row.p99_off for row in rows]}
+    return {
+        figure: float(np.mean(np.abs(off[figure]) <= most)) for figure, (most, _) in BAR.items()
+    }
+
+
+def _print(rows: Sequence[Row], shares: Mapping[str, Mapping[str, float]]) -> None:
+    names = dict.fromkeys(row.program for row in rows)
+    print(f"\n{'median error of':28}{'':10}{'time':>9}{'p99':>9}")
+    for name in names:
+        for way in WAYS:
+            own = [row for row in rows if (row.program, row.way) == (name, way)]
+            span, p99 = (
+                100 * float(np.median(np.abs([getattr(row, key) for row in own])))
+                for key in ("span_off", "p99_off")
+            )
+            print(f"{name:28}{way:10}{span:>8.1f}%{p99:>8.1f}%")
+    for way, found in shares.items():
+        parts = (
+            f"{found[figure]:.0%} of {figure} within {most:.0%}"
+            for figure, (most, _) in BAR.items()
+        )
+        print(f"{way}: {', '.join(parts)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
