@@ -27,7 +27,7 @@ import pyarrow.ipc
 
 import blklab
 from blklab.base.files import write_whole
-from blklab.domain.recordings import WAYS
+from blklab.domain.recordings import WAYS, Way
 from blklab.errors import BlklabError
 
 BAR = {"span": (0.05, 0.9), "p99": (0.1, 0.9)}
@@ -220,7 +220,7 @@ def _replay(
     truths: Sequence[Truth],
     one: int,
     other: int,
-    way: Any,
+    way: Way,
 ) -> Row:
     (disk, scheduler), truth = PLACES[other], truths[other]
     replayed = blklab.replay_trace(files[one], disk=disk + _SAME_SIZE, scheduler=scheduler, way=way)
@@ -243,7 +243,7 @@ def _shares(rows: Sequence[Row]) -> dict[str, float]:
     }
 
 
-def _print(rows: Sequence[Row], shares: Mapping[str, Mapping[str, float]]) -> None:
+def _print(rows: Sequence[Row], shares: Mapping[Way, Mapping[str, float]]) -> None:
     names = dict.fromkeys(row.program for row in rows)
     print(f"\n{'median error of':28}{'':10}{'time':>9}{'p99':>9}")
     for name in names:

@@ -50,7 +50,7 @@ impl Step {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Grid {
     rows: usize,
-    /// Of step `s` and row `r` at `s * rows + r`.
+    /// Those of step `s` and row `r` are at `s * rows + r`.
     counts: Vec<[u32; 3]>,
 }
 
@@ -158,6 +158,7 @@ impl OverTime {
     fn step_of(&mut self, time: u64) -> usize {
         while time / self.step.0 >= STEPS as u64 {
             self.step = Nanos(self.step.0.saturating_mul(2));
+            self.last /= 2;
             for step in 0..STEPS {
                 self.steps[step] = match step < STEPS / 2 {
                     true => self.steps[2 * step].joined(self.steps[2 * step + 1]),
@@ -277,6 +278,12 @@ mod tests {
         let row = |ns| latency_row(Nanos(ns));
         assert_eq!([row(0), row(1024), row(1217), row(1218), row(2048), row(4096)], [0, 0, 0, 1, 4, 8]);
         assert_eq!(row(u64::MAX), LATENCIES - 1);
+    }
+
+    #[test]
+    fn the_last_step_is_the_last_with_an_io() {
+        let found = over(&[io(0, 1, 0, Op::Read), io(511_000, 1, 0, Op::Read), io(600_000, 1, 0, Op::Read)]);
+        assert_eq!((found.step(), found.steps().len()), (Nanos(2000), 301));
     }
 
     #[test]

@@ -93,7 +93,7 @@ def _bounds_ns(least_ns: int, rows: int) -> list[float]:
 
 
 def _percentile_ms(counts: Any, bounds_ns: list[float], percent: int) -> list[float | None]:
-    """Of each step, the middle of the row with this percentile; None for a step without I/O."""
+    """The middle of the row with this percentile, by step; None for a step without I/O."""
     summed = np.cumsum(counts, axis=1)
     whole = summed[:, -1]
     row = (summed < np.ceil(whole * percent / 100)[:, None]).sum(axis=1)
