@@ -6,6 +6,7 @@ use std::io::Cursor;
 use blklab_core::recorded::Io;
 use blklab_trace::doctor::Doctor;
 use blklab_trace::input::Input;
+use blklab_trace::over_time::OverTime;
 use blklab_trace::recording::Writer;
 use blklab_trace::summary::Summary;
 use blklab_trace::{Records, Trace, Wanted, formats};
@@ -32,6 +33,18 @@ pub fn rows(data: &[u8]) {
 /// A file whose format is detected; compressed, a recording, or any other.
 pub fn any(data: &[u8]) {
     check(None, data);
+}
+
+/// Steps of time lose no I/O.
+fn over_time(ios: &[Io]) {
+    if ios.is_empty() {
+        return;
+    }
+    let mut over = OverTime::default();
+    ios.iter().for_each(|io| over.take(io));
+    let over = over.finish();
+    let counted: u64 = over.steps().iter().flat_map(|step| step.ios).sum();
+    assert_eq!(counted, ios.len() as u64);
 }
 
 fn check(format: Option<&str>, file: &[u8]) {
@@ -71,6 +84,7 @@ fn check(format: Option<&str>, file: &[u8]) {
     }
     assert_eq!(summary.count, ios.len() as u64);
     doctor.findings(trace.header(), trace.notes(), false);
+    over_time(&ios);
     let (bytes, _) = writer.finish(trace.tables()).expect("memory");
     let again = Input::new(Cursor::new(bytes)).expect("memory");
     let mut again = Trace::new(vec![again], &Wanted::default(), "recording".to_owned()).expect("a recording");

@@ -7,7 +7,7 @@ const colour = { reads: "--s0", writes: "--s1", others: "--s1" };
 function picture(id, traces, yaxis, height, more) {
   const place = document.querySelector(`#figure-${id} .plot`);
   if (!place) return;
-  const xaxis = { range: [0, whole], title: { text: data.unit, standoff: 4 } };
+  const xaxis = { range: [0, whole], automargin: false, title: { text: data.unit, standoff: 4 } };
   Plotly.newPlot(place, traces, layout({ xaxis, yaxis: { fixedrange: true, ...yaxis }, dragmode: "zoom",
     margin: { l: 64, r: 12, t: 6, b: 40 }, ...more }, height), { displayModeBar: false, responsive: true });
   pictures.push(place);
