@@ -49,7 +49,8 @@ def payload(file: str) -> dict[str, Any]:
     )
     assert found is not None
     data: dict[str, Any] = json.loads(found[1])
-    return data
+    [own] = data.pop("traces")
+    return data | own
 
 
 def test_the_pictures_have_every_io_and_byte(recording: str) -> None:
@@ -122,7 +123,7 @@ def test_a_browser_draws_every_picture(
 ) -> None:
     blklab.trace_page(recording, "page.html")
     document = browser.opened(Path.cwd(), Path("page.html").read_text(), size)
-    assert drawn(document) == {"places", "rate", "ios", "latencies", "depth"}
+    assert drawn(document) == {"places0", "rate", "ios", "latencies0", "depth"}
     assert document.count("data:image/png") >= 2, "the grids"
     assert browser.overflow() <= 0
 
@@ -138,3 +139,25 @@ def test_a_part_of_the_time_is_chosen_for_all_pictures(browser: Browser, recordi
     """
     ranges = browser.driver.execute_async_script(script)
     assert ranges == [[1, 2]] * 5
+
+
+@needs_browser
+def test_two_recordings_are_laid_over_each_other(browser: Browser, recording: str) -> None:
+    blklab.record_run("job.fio", "<b>bfq.rec", disk="wd10ezrx", scheduler="bfq")
+    blklab.trace_page(recording, "page.html", beside=["<b>bfq.rec"])
+    document = browser.opened(Path.cwd(), Path("page.html").read_text(), PHONE)
+    pictures = {"places0", "places1", "rate", "ios", "latencies0", "latencies1", "depth"}
+    assert drawn(document) == pictures
+    assert "<b>bfq" not in document.partition("<script")[0]
+    assert browser.overflow() <= 0
+    lines = "return document.querySelector('#figure-rate .plot').data.map((line) => line.name)"
+    assert browser.driver.execute_script(lines) == ["both.rec", "&lt;b&gt;bfq.rec"]
+
+
+def test_traces_beside_need_a_page_and_are_few(recording: str) -> None:
+    done = CliRunner().invoke(app, ["trace", "show", recording, "--beside", recording])
+    assert isinstance(done.exception, InputError) and "--beside: needs --html" in str(
+        done.exception
+    )
+    with pytest.raises(InputError, match="--beside: 4 traces; at most 3"):
+        blklab.trace_page(recording, "page.html", beside=[recording] * 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from blklab import _core
@@ -13,6 +14,9 @@ from blklab.domain import core
 from blklab.errors import InputError
 from blklab.report import trace as page
 
+BESIDE_MAX = 3
+"""More lines cannot be told apart."""
+
 
 def trace_page(
     file: str | os.PathLike[str],
@@ -21,18 +25,32 @@ def trace_page(
     trace_format: str | None = None,
     device: str | None = None,
     keep_steps: bool = False,
+    beside: Sequence[str | os.PathLike[str]] = (),
 ) -> TraceReading:
     """Write a page with pictures of a trace: rates, places, latencies and depth over its time.
 
     Args:
         file, trace_format, device, keep_steps: see `read_trace`; the file is read twice.
         page_file: the page, one file that needs nothing else.
+        beside: other traces of any format, drawn over the same time from their own beginnings; at
+            most `BESIDE_MAX`.
 
     Raises:
-        InputError: as of `read_trace`; or the trace has no I/O.
+        InputError: as of `read_trace`; or a trace has no I/O.
         RunError: the page cannot be written.
     """
     check_files(Path(page_file))
+    if len(beside) > BESIDE_MAX:
+        raise InputError(f"--beside: {len(beside)} traces; at most {BESIDE_MAX}")
+    first = _drawn(file, trace_format, device, keep_steps)
+    others = [_drawn(one, None, None, keep_steps) for one in beside]
+    write_whole(Path(page_file), page.page([first, *others]))
+    return first.reading
+
+
+def _drawn(
+    file: str | os.PathLike[str], trace_format: str | None, device: str | None, keep_steps: bool
+) -> page.Drawn:
     reading = read_trace(file, trace_format=trace_format, device=device, keep_steps=keep_steps)
     if not reading.count:
         raise InputError(f"{os.fspath(file)}: has no I/O to draw")
@@ -40,5 +58,4 @@ def trace_page(
         over = _core.trace_over_time(
             Path(file), format=trace_format, device=device, keep_steps=keep_steps
         )
-    write_whole(Path(page_file), page.page(Path(file).name, reading, over))
-    return reading
+    return page.Drawn(Path(file).name, reading, over)

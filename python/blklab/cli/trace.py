@@ -95,17 +95,28 @@ def show(
         Path | None,
         typer.Option("--html", help="Also write a page with pictures over time to this file."),
     ] = None,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option("--beside", help="With --html: another trace over the same time; repeatable."),
+    ] = None,
 ) -> None:
     """Show a trace's figures: mix, sizes, places, times, depth, processes."""
     if html is None:
+        if beside:
+            raise InputError("--beside: needs --html PAGE")
         reading = blklab.read_trace(
             file, trace_format=trace_format, device=device, keep_steps=no_spread
         )
     else:
-        if str(file) == "-":
+        if "-" in map(str, [file, *(beside or ())]):
             raise InputError("--html: reads a trace twice, and standard input only once; save it")
         reading = blklab.trace_page(
-            file, html, trace_format=trace_format, device=device, keep_steps=no_spread
+            file,
+            html,
+            trace_format=trace_format,
+            device=device,
+            keep_steps=no_spread,
+            beside=beside or (),
         )
     if as_json:
         console.print_json(plain(reading))

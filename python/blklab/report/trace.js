@@ -1,6 +1,9 @@
 // Pictures of a trace that share their time axis.
-const whole = data.step * data.depth.length;
-const times = data.depth.map((_, step) => step * data.step);
+const whole = data.whole;
+const several = data.traces.length > 1;
+for (const one of data.traces) one.times = one.depth.map((_, step) => step * one.step);
+// Of several traces each line has a colour of its own, and reads and writes are one line.
+const own = (index) => css(`--s${2 + index}`);
 const pictures = [];
 const colour = { reads: "--s0", writes: "--s1", others: "--s1" };
 
@@ -56,9 +59,9 @@ function image(grid) {
   return canvas.toDataURL();
 }
 
-const laid = (grid, low, high) => ({ source: image(grid), xref: "x", yref: "y", x: 0, y: high,
-  sizex: whole, sizey: high - low, sizing: "stretch", layer: "below" });
-const line = (y, name, extra) => ({ x: times, y, name, type: "scatter", mode: "lines", line: { shape: "hv", width: 1.4, ...extra },
+const laid = (one, grid, low, high) => ({ source: image(grid), xref: "x", yref: "y", x: 0, y: high,
+  sizex: one.step * grid.reads.length, sizey: high - low, sizing: "stretch", layer: "below" });
+const line = (one, y, name, extra) => ({ x: one.times, y, name, type: "scatter", mode: "lines", line: { shape: "hv", width: 1.4, ...extra },
   hovertemplate: `%{y} ${name}<extra></extra>` });
 // A trace without a mark, so that an axis has its range.
 const empty = { x: [0, whole], y: [null, null], type: "scatter", mode: "lines", hoverinfo: "skip" };
@@ -66,22 +69,31 @@ const empty = { x: [0, whole], y: [null, null], type: "scatter", mode: "lines", 
 function draw() {
   pictures.length = 0;
   const short = narrow.matches ? 170 : 210;
-  picture("places", [empty], { range: [0, data.places.gb] }, narrow.matches ? 220 : 300,
-    { images: [laid(data.places, 0, data.places.gb)] });
-  const of = (key) => data.kinds.map((kind) => line(kind[key], kind.name,
-    { color: css(colour[kind.name]), dash: kind.name === "others" ? "dot" : "solid" }));
+  const most = Math.max(...data.traces.map((one) => one.places.gb));
+  data.traces.forEach((one, index) => picture(`places${index}`, [empty], { range: [0, most] }, narrow.matches ? 220 : 300,
+    { images: [laid(one, one.places, 0, one.places.gb)] }));
+  const total = (one, key) => one.depth.map((_, step) => one.kinds.reduce((sum, kind) => sum + kind[key][step], 0));
+  const of = (key) => data.traces.flatMap((one, index) => several
+    ? [line(one, total(one, key), plain(one.name), { color: own(index) })]
+    : one.kinds.map((kind) => line(one, kind[key], kind.name,
+      { color: css(colour[kind.name]), dash: kind.name === "others" ? "dot" : "solid" })));
   picture("rate", of("mb_s"), { rangemode: "tozero" }, short, { hovermode: "x" });
   picture("ios", of("ios"), { rangemode: "tozero" }, short, { hovermode: "x" });
-  const [low, high] = [Math.log10(data.latencies.low_ms), Math.log10(data.latencies.high_ms)];
+  const bounds = (key, pick) => Math.log10(pick(...data.traces.map((one) => one.latencies[key])));
+  const range = [bounds("low_ms", Math.min), bounds("high_ms", Math.max)];
   const ticks = [];
-  for (let power = Math.ceil(low); power <= Math.floor(high); power++) ticks.push(power);
+  for (let power = Math.ceil(range[0]); power <= Math.floor(range[1]); power++) ticks.push(power);
   const logs = (values) => values.map((value) => value === null ? null : Math.log10(value));
-  const percent = (name, words, dash) => ({ ...line(logs(data.percentiles[name]), words, { color: css("--ink"), dash }),
-    customdata: data.percentiles[name], hovertemplate: `%{customdata} ms ${words}<extra></extra>` });
-  picture("latencies", [percent("50", "median", "solid"), percent("99", "99th percentile", "dot")],
-    { range: [low, high], tickvals: ticks, ticktext: ticks.map((power) => seen(10 ** power)) },
-    narrow.matches ? 240 : 320, { images: [laid(data.latencies, low, high)], hovermode: "x" });
-  picture("depth", [line(data.depth, "under way", { color: css("--s2") })], { rangemode: "tozero" }, short, { hovermode: "x" });
+  data.traces.forEach((one, index) => {
+    const [low, high] = [Math.log10(one.latencies.low_ms), Math.log10(one.latencies.high_ms)];
+    const percent = (name, words, dash) => ({ ...line(one, logs(one.percentiles[name]), words, { color: css("--ink"), dash }),
+      customdata: one.percentiles[name], hovertemplate: `%{customdata} ms ${words}<extra></extra>` });
+    picture(`latencies${index}`, [percent("50", "median", "solid"), percent("99", "99th percentile", "dot")],
+      { range, tickvals: ticks, ticktext: ticks.map((power) => seen(10 ** power)) },
+      narrow.matches ? 240 : 320, { images: [laid(one, one.latencies, low, high)], hovermode: "x" });
+  });
+  picture("depth", data.traces.map((one, index) => line(one, one.depth, several ? plain(one.name) : "under way",
+    { color: own(index) })), { rangemode: "tozero" }, short, { hovermode: "x" });
 }
 
 draw();

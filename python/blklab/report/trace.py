@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,24 +23,28 @@ _ROWS_OF_DOUBLING = 4
 _PERCENTILES = (50, 99)
 
 
-def page(name: str, reading: TraceReading, over: TraceOverTime) -> str:
-    """The whole page; it needs nothing else."""
-    heavy = [finding for finding in reading.findings if finding.weight != "note"]
+@dataclass(frozen=True)
+class Drawn:
+    """A trace that is drawn."""
+
+    name: str
+    reading: TraceReading
+    over: TraceOverTime
+
+
+def page(traces: Sequence[Drawn]) -> str:
+    """The whole page of one trace, or of several over each other; it needs nothing else."""
     return (
         environment()
         .get_template("trace.html")
         .render(
-            title=shown(name),
-            sentence=_sentence(reading),
-            head=_head(reading),
-            findings=heavy,
-            operations=reading.operations,
-            processes=reading.processes[:_ROWS],
-            process_count=reading.process_count,
+            title=" and ".join(shown(one.name) for one in traces),
+            traces=[_texts(one) for one in traces],
+            rows=_ROWS,
             size=size_text,
             text=duration_text,
-            has_latencies=bool(reading.q2c_ns.count),
-            data=script_json(payload(reading, over)),
+            has_latencies=any(one.reading.q2c_ns.count for one in traces),
+            data=script_json(payload(traces)),
             css=css("trace.css"),
             script=script("trace.js"),
             plotly=plotly(),
@@ -46,13 +52,38 @@ def page(name: str, reading: TraceReading, over: TraceOverTime) -> str:
     )
 
 
-def payload(reading: TraceReading, over: TraceOverTime) -> dict[str, Any]:
-    """Everything that the page's script draws; columns by step of time, grids by step and row."""
+def _texts(drawn: Drawn) -> dict[str, Any]:
+    """What the page says of a trace."""
+    reading = drawn.reading
+    return {
+        "name": shown(drawn.name),
+        "sentence": _sentence(reading),
+        "head": _head(reading),
+        "findings": [finding for finding in reading.findings if finding.weight != "note"],
+        "reading": reading,
+    }
+
+
+def payload(traces: Sequence[Drawn]) -> dict[str, Any]:
+    """Everything that the page's script draws; times in `unit`."""
+    longest_ns = max(one.over.step_ns * len(one.over.ios) for one in traces)
+    unit, unit_ns = unit_of(longest_ns / 10)
+    columns = [_columns(one.over, unit_ns) for one in traces]
+    return {
+        "unit": unit,
+        "whole": longest_ns / unit_ns,
+        "traces": [
+            {"name": shown(one.name), **own} for one, own in zip(traces, columns, strict=True)
+        ],
+    }
+
+
+def _columns(over: TraceOverTime, unit_ns: float) -> dict[str, Any]:
+    """Columns by step of time, grids by step and row."""
     step_s = over.step_ns / 1e9
     ios = np.array(over.ios, dtype=np.float64) / step_s
     rate = np.array(over.bytes, dtype=np.float64) / step_s / 1e6
     depth = np.array(over.under_way_ns, dtype=np.float64) / over.step_ns
-    unit, unit_ns = unit_of(over.step_ns * len(over.ios) / 10)
     latencies = np.array(over.latencies, dtype=np.int64)
     bounds_ns = _bounds_ns(over.latency_min_ns, latencies.shape[1])
     seen = np.flatnonzero(latencies.sum(axis=(0, 2)))
@@ -61,7 +92,6 @@ def payload(reading: TraceReading, over: TraceOverTime) -> dict[str, Any]:
     used = np.flatnonzero(places.sum(axis=(0, 2)))
     rows = int(used[-1]) + 1 if used.size else 1
     return {
-        "unit": unit,
         "step": over.step_ns / unit_ns,
         "kinds": [
             {"name": kind, "ios": digits(ios[:, number]), "mb_s": digits(rate[:, number])}
