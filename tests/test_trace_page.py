@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.ipc
 import pytest
 from typer.testing import CliRunner
 
 import blklab
 from blklab.cli import app
+from blklab.domain import specs
 from blklab.errors import InputError
 from tests.browser import DESKTOP, PHONE, Browser, drawn, needs_browser
 
@@ -161,3 +163,13 @@ def test_traces_beside_need_a_page_and_are_few(recording: str) -> None:
     )
     with pytest.raises(InputError, match="--beside: 4 traces; at most 3"):
         blklab.trace_page(recording, "page.html", beside=[recording] * 4)
+
+
+def test_bursts_of_the_simulator_are_no_finding(recording: str) -> None:
+    # CPU work takes no time, so that a burst has one time.
+    blklab.record_run("job.fio", "bursts.rec", disk="wd10ezrx", host=specs.GUEST)
+    gaps = pyarrow.ipc.open_stream("bursts.rec").read_all()["gap_ns"].to_numpy()
+    assert np.count_nonzero(gaps == 0) > 0.1 * len(gaps)
+    assert [
+        one.kind for one in blklab.read_trace("bursts.rec").findings if one.weight != "note"
+    ] == []

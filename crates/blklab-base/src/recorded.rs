@@ -192,6 +192,10 @@ impl fmt::Display for Level {
     }
 }
 
+/// The source of the simulator's recordings. CPU work may take no time there, so that I/Os of one burst have
+/// one time.
+pub const SIMULATOR: &str = "blklab's simulator";
+
 /// Facts about a whole recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {

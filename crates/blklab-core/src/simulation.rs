@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use blklab_base::recorded::{Header, Io, Level, Names, Tables};
+use blklab_base::recorded::{Header, Io, Level, Names, SIMULATOR, Tables};
 use thiserror::Error;
 
 use crate::block::KERNEL;
@@ -96,7 +96,7 @@ pub struct Recorded {
 /// See [`RunError`].
 pub fn run_and_record(setup: Setup<'_>, watch: &Watch) -> Result<Recorded, RunError> {
     let header = Header {
-        source: "blklab's simulator".to_owned(),
+        source: SIMULATOR.to_owned(),
         level: Level::Bio,
         resolution: Nanos(1),
         capacity: Some(setup.disk.limits().capacity),

@@ -1,6 +1,6 @@
 //! What is wrong with a trace: oddities that a reader counts, and those that its I/Os show.
 
-use blklab_base::recorded::{Flags, Header, Io, Op, Tables};
+use blklab_base::recorded::{Flags, Header, Io, Op, SIMULATOR, Tables};
 use blklab_base::units::{Nanos, Sector};
 
 use crate::notes::{Kind, Note, Notes};
@@ -95,7 +95,8 @@ impl Doctor {
         }
         let share = |part: u64| part as f64 / ios.max(1) as f64;
         let untimed = notes.get(Kind::NoTimes).is_some();
-        if ios >= IOS_MIN && share(shared) >= SHARED_TIME_MIN && !untimed && !header.spread {
+        let exact = header.spread || header.source == SIMULATOR;
+        if ios >= IOS_MIN && share(shared) >= SHARED_TIME_MIN && !untimed && !exact {
             notes.add_many(Kind::SharedTime, shared, first_shared, || {
                 format!("{:.0} % of I/Os", 100.0 * share(shared))
             });
