@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from blklab.api.trace_edits import merge_traces as merge_traces
     from blklab.api.trace_edits import scale_trace as scale_trace
     from blklab.api.trace_edits import trace_fidelity as trace_fidelity
+    from blklab.api.trace_job import trace_job as trace_job
     from blklab.api.trace_page import trace_page as trace_page
     from blklab.api.traces import ImportedTrace as ImportedTrace
     from blklab.api.traces import import_trace as import_trace
@@ -276,6 +277,7 @@ __all__ = [
     "stored",
     "trace_fidelity",
     "trace_formats",
+    "trace_job",
     "trace_page",
     "tunables",
     "undo",
@@ -381,6 +383,7 @@ _WHERE = {
     "whatif": "blklab.api.whatif",
     "import_trace": "blklab.api.traces",
     "trace_page": "blklab.api.trace_page",
+    "trace_job": "blklab.api.trace_job",
     "io_cost": "blklab.api.iocost",
     "io_cost_qos": "blklab.api.iocost",
     "kernel_shell": "blklab.api.kernels",

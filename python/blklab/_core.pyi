@@ -1013,6 +1013,69 @@ class TraceOverTime:
     def latencies(self) -> list[list[list[int]]]:
         """Completed I/Os by step and by time from queue to completion."""
 
+@final
+class LikeProcess:
+    """What a job file can say of a recorded process; lists of three are of reads, writes,
+    discards."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def pid(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def counts(self) -> list[int]: ...
+    @property
+    def sizes(self) -> list[list[tuple[int, int]]]:
+        """Bytes, and how many I/Os."""
+    @property
+    def flushes(self) -> int: ...
+    @property
+    def sync(self) -> int:
+        """Synchronous ones."""
+    @property
+    def sequential(self) -> int:
+        """Those that begin where the one before ended."""
+    @property
+    def span_sectors(self) -> tuple[int, int]:
+        """The first, and the one after the last."""
+    @property
+    def first_ns(self) -> int:
+        """Its first arrival."""
+    @property
+    def last_ns(self) -> int:
+        """Its last completion."""
+    @property
+    def depth(self) -> int:
+        """The most under way at once."""
+    @property
+    def pauses(self) -> int:
+        """Arrivals before which nothing was under way."""
+    @property
+    def paused_ns(self) -> int:
+        """How long in all."""
+
+@final
+class TraceLikeness:
+    """What a job file can say of a trace."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def processes(self) -> list[LikeProcess]:
+        """The one with the most I/Os first."""
+    @property
+    def left_out(self) -> int:
+        """I/Os that no job file can say."""
+
+def trace_likeness(
+    path: Path,
+    *,
+    format: str | None = None,  # noqa: A002
+    device: str | None = None,
+    keep_steps: bool = False,
+) -> TraceLikeness:
+    """Read a trace in one pass, for a job file that resembles it. InputError."""
+
 def trace_over_time(
     path: Path,
     *,

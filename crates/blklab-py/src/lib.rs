@@ -314,6 +314,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<traces::TraceProcess>()?;
     module.add_class::<traces::TraceReading>()?;
     module.add_class::<traces::TraceOverTime>()?;
+    module.add_class::<traces::LikeProcess>()?;
+    module.add_class::<traces::TraceLikeness>()?;
     module.add_function(wrap_pyfunction!(traces::trace_formats, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_format_of, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_files, module)?)?;
@@ -321,6 +323,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(traces::recording_columns, module)?)?;
     module.add_function(wrap_pyfunction!(traces::read_trace, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_over_time, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_likeness, module)?)?;
     module.add_class::<trace_edit::TraceEdit>()?;
     module.add_function(wrap_pyfunction!(trace_edit::edit_traces, module)?)?;
     module.add_class::<replay::Recording>()?;

@@ -5,9 +5,10 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use blklab_core::InputError;
-use blklab_core::recorded::Op;
+use blklab_core::recorded::{Io, Op};
 use blklab_core::units::Sector;
 use blklab_trace::doctor::Doctor;
+use blklab_trace::likeness::Likeness;
 use blklab_trace::notes::{Kind, Note};
 use blklab_trace::over_time::{LATENCIES, LATENCY_MIN, OverTime, PLACES};
 use blklab_trace::recording::{COLUMNS, Writer};
@@ -118,6 +119,33 @@ record! {
         places: Vec<Vec<[u32; 3]>>,
         latency_min_ns: u64,
         latencies: Vec<Vec<[u32; 3]>>,
+    }
+}
+
+record! {
+    /// What a job file can say of a recorded process; lists of three are of reads, writes, discards.
+    LikeProcess {
+        pid: u32,
+        name: String,
+        counts: [u64; 3],
+        sizes: [Vec<(u64, u64)>; 3],
+        flushes: u64,
+        sync: u64,
+        sequential: u64,
+        span_sectors: (u64, u64),
+        first_ns: u64,
+        last_ns: u64,
+        depth: u32,
+        pauses: u64,
+        paused_ns: u64,
+    }
+}
+
+record! {
+    /// What a job file can say of a trace.
+    TraceLikeness {
+        processes: Vec<LikeProcess>,
+        left_out: u64,
     }
 }
 
@@ -288,14 +316,8 @@ pub fn trace_over_time(
     let wanted = Wanted { format, device, keep_steps };
     let read = py.detach(|| {
         let mut trace = Trace::open(&path, &wanted).map_err(Stop::Input)?;
-        let (mut over, mut count) = (OverTime::default(), 0_u64);
-        while let Some(io) = trace.next_io().map_err(Stop::Input)? {
-            over.take(&io);
-            count += 1;
-            if count.is_multiple_of(IOS_PER_LOOK) {
-                Python::attach(|py| py.check_signals()).map_err(Stop::Signal)?;
-            }
-        }
+        let mut over = OverTime::default();
+        pass(&mut trace, |io| over.take(io))?;
         Ok(over.finish())
     });
     let over = read.map_err(Stop::raised)?;
@@ -311,6 +333,58 @@ pub fn trace_over_time(
         latency_min_ns: LATENCY_MIN.0,
         latencies: rows(over.latencies(), LATENCIES),
     })
+}
+
+/// Reads a trace in one pass: what a job file can say of its processes, the one with the most I/Os first.
+#[pyfunction]
+#[pyo3(signature = (path, *, format=None, device=None, keep_steps=false))]
+pub fn trace_likeness(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    device: Option<String>,
+    keep_steps: bool,
+) -> PyResult<TraceLikeness> {
+    let wanted = Wanted { format, device, keep_steps };
+    let read = py.detach(|| {
+        let mut trace = Trace::open(&path, &wanted).map_err(Stop::Input)?;
+        let mut like = Likeness::default();
+        pass(&mut trace, |io| like.take(io))?;
+        let left_out = like.left_out;
+        Ok((like.by_count(trace.tables()), left_out))
+    });
+    let (processes, left_out) = read.map_err(Stop::raised)?;
+    let processes = processes.into_iter().map(|(pid, name, process)| LikeProcess {
+        pid,
+        name,
+        counts: std::array::from_fn(|kind| process.operations[kind].count),
+        sizes: std::array::from_fn(|kind| {
+            process.operations[kind].sizes.iter().map(|(a, b)| (*a, *b)).collect()
+        }),
+        flushes: process.flushes,
+        sync: process.sync,
+        sequential: process.sequential,
+        span_sectors: process.span.unwrap_or_default(),
+        first_ns: process.first.0,
+        last_ns: process.last.0,
+        depth: process.depth,
+        pauses: process.pauses,
+        paused_ns: process.paused.0,
+    });
+    Ok(TraceLikeness { processes: processes.collect(), left_out })
+}
+
+/// Every I/O of a trace, with a look for Ctrl-C between.
+fn pass(trace: &mut Trace, mut take: impl FnMut(&Io)) -> Result<(), Stop> {
+    let mut count = 0_u64;
+    while let Some(io) = trace.next_io().map_err(Stop::Input)? {
+        take(&io);
+        count += 1;
+        if count.is_multiple_of(IOS_PER_LOOK) {
+            Python::attach(|py| py.check_signals()).map_err(Stop::Signal)?;
+        }
+    }
+    Ok(())
 }
 
 /// What ends a reading.

@@ -8,6 +8,7 @@ pub mod edit;
 mod event;
 pub mod formats;
 pub mod input;
+pub mod likeness;
 mod lines;
 pub mod live;
 mod matching;

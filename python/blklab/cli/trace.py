@@ -12,7 +12,7 @@ import blklab
 from blklab.base.plain import plain
 from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text, rate_text, size_text
-from blklab.cli import console, trace_edits
+from blklab.cli import complete, console, trace_edits
 from blklab.cli.options import DeviceName, FormatName, TraceFile, bytes_of
 from blklab.errors import InputError
 
@@ -156,6 +156,43 @@ def imported(
     each = found.recording_bytes / reading.count
     size = size_text(found.recording_bytes)
     print(f"\n{shown(str(found.path))}: {size}, {number_text(each)} bytes for each I/O")
+
+
+@app.command("to-fio")
+def to_fio(
+    file: TraceFile,
+    out: Annotated[Path, typer.Option(help="The job file to write.")],
+    trace_format: FormatName = None,
+    device: DeviceName = None,
+    disk: Annotated[
+        str | None,
+        typer.Option(
+            help="A disk model, on which both are run: shows how near the job comes.",
+            autocompletion=complete.disk,
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str, typer.Option(help="Its scheduler.", autocompletion=complete.scheduler)
+    ] = "none",
+) -> None:
+    """Make a fio job file that resembles a trace, for a machine where blklab is not."""
+    found = blklab.trace_job(
+        file,
+        out,
+        trace_format=trace_format,
+        device=device,
+        disk=disk,
+        scheduler=scheduler,
+    )
+    left = f"; {found.left_out} I/Os are not in it" if found.left_out else ""
+    print(f"{shown(str(out))}: {found.jobs} jobs, {found.ios} I/Os{left}")
+    if found.near:
+        table = console.table("figure", "trace, replayed", "job", "off", right=(1, 2, 3))
+        for row in found.near:
+            off = f"{100 * (row.job / row.trace - 1):+.0f} %" if row.trace else ""
+            cells = (f"{number_text(value)} {row.unit}" for value in (row.trace, row.job))
+            table.add_row(row.name, *cells, off)
+        console.console().print(table)
 
 
 @app.command("formats")
