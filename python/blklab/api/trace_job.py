@@ -79,7 +79,8 @@ def trace_job(
     Args:
         file, trace_format, device: see `read_trace`.
         out: the job file to write.
-        disk, scheduler: replay the trace (as inferred) and run the job there, to see how near it is.
+        disk, scheduler: replay the trace (as inferred) and run the job there, to see how near it
+            comes.
 
     Raises:
         InputError: as of `read_trace`; or the trace has no read, write or discard.
