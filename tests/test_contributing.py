@@ -87,7 +87,8 @@ class Tree:
 
 def build(test: str) -> None:
     """Build the checkout's own tests of that command, whose crates have other features than those
-    of `cargo test`: this stays, so that the next time only the example is compiled."""
+    of `cargo test`: this stays, so that the next time only the example is compiled. The example
+    must be written later: Cargo compiles what is newer than its last build."""
     subprocess.run([*test.split(), "--no-run", "--quiet"], cwd=ROOT, check=True)
 
 
@@ -108,13 +109,13 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
 
 
 def test_a_scheduler_is_one_file_and_two_lines_and_then_passes_every_property(tree: Tree) -> None:
+    [test] = commands("Add a scheduler")
+    build(test)
     for path, text in examples("rust").items():
         assert not (ROOT / path).exists()
         tree.write(path, text)
     for path, diff in examples("diff").items():
         tree.write(path, apply(diff, (ROOT / path).read_text(encoding="utf-8"), path))
-    [test] = commands("Add a scheduler")
-    build(test)
     tree.call("rustfmt", "--check", "--edition", "2024", *examples("rust"))
     printed = tree.call(*test.split())
     for ran in ("sstf::tests::the_nearest_goes_first", "testing::properties::no_request_is_lost"):
@@ -126,9 +127,9 @@ def test_a_disk_is_one_file_that_is_built_into_the_core_and_held_against_its_fig
 ) -> None:
     [(path, text)] = examples("toml").items()
     assert not (ROOT / path).exists()
-    tree.write(path, text)
     [test] = [line for line in commands("Add a disk") if line.startswith("cargo test")]
     build(test)
+    tree.write(path, text)
     printed = tree.call(*test.split(), "--", "--show-output")
     assert re.search(r"^test every_disk_gives_its_published_figures\w* \.\.\. ok$", printed, re.M)
     assert re.search(r"^wd10ealx: \d+ random reads in 30 s", printed, re.M)

@@ -51,7 +51,9 @@ def test_a_job_of_a_recorded_job_comes_near_it(place: Path, name: str, disk: str
 
 def test_operations_sizes_place_depth_and_pauses_are_those_of_the_trace(place: Path) -> None:
     lines = blklab.trace_job(recorded("mix")).text.splitlines()
-    assert {"rw=randrw", "rwmixread=70", "number_ios=2000", "iodepth=16"} <= set(lines)
+    assert {"rw=randrw", "number_ios=2000", "iodepth=16"} <= set(lines)
+    [mixed] = [int(line.partition("=")[2]) for line in lines if line.startswith("rwmixread=")]
+    assert 67 <= mixed <= 73
     [split] = [line for line in lines if line.startswith("bssplit=")]
     shares = [part.split(":")[0] for part in split.removeprefix("bssplit=").split(",")]
     assert all(56 <= int(share.removeprefix("4096/")) <= 64 for share in shares[:2]), split
@@ -84,7 +86,7 @@ def test_the_command_writes_the_job_and_shows_how_near_it_is(place: Path) -> Non
     assert "like.fio: 2 jobs, " in done.stdout
     assert "throughput" in done.stdout and "p99 of reads" in done.stdout
     again = blklab.simulate("like.fio", disk="wd10ezrx")
-    assert [job.name for job in again.jobs] == ["a", "b"]
+    assert sorted(job.name for job in again.jobs) == ["a", "b"]
 
 
 def test_a_trace_without_reads_and_writes_is_refused(place: Path) -> None:

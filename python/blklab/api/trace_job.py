@@ -23,7 +23,7 @@ from blklab.errors import InputError
 JOBS_MAX = 16
 """Processes that become jobs; the others are left out."""
 _SIZES_MAX = 8
-"""Of each operation, the most frequent."""
+"""The most frequent sizes of an operation that are kept."""
 _SECTOR_BYTES = 512
 _DEPTH_MAX = 1024
 _PER_CENT = 100
