@@ -151,6 +151,7 @@ mod tests {
         for one in [
             io(0, 100, 80, 8, Op::Read),
             io(50, 100, 88, 8, Op::Read),
+            io(120, 10, 104, 8, Op::Read),
             io(400, 10, 0, 16, Op::Write),
             Io { flags: Flags::PREFLUSH, ..io(500, 10, 96, 8, Op::Write) },
             io(600, 10, 0, 0, Op::Flush),
@@ -159,10 +160,10 @@ mod tests {
         }
         let all = like.by_count(&Tables::default());
         let [(7, _, process)] = all.as_slice() else { panic!("{all:?}") };
-        assert_eq!((process.count(), process.flushes, process.sequential), (4, 2, 1));
-        assert_eq!((process.span, process.depth, process.last), (Some((0, 104)), 2, Nanos(510)));
+        assert_eq!((process.count(), process.flushes, process.sequential), (5, 2, 1));
+        assert_eq!((process.span, process.depth, process.last), (Some((0, 112)), 2, Nanos(510)));
         assert_eq!((process.pauses, process.paused), (2, Nanos(250 + 90)));
-        assert_eq!(process.operations[0].sizes, BTreeMap::from([(4096, 2)]));
+        assert_eq!(process.operations[0].sizes, BTreeMap::from([(4096, 3)]));
         assert_eq!(process.operations[1].sizes, BTreeMap::from([(4096, 1), (8192, 1)]));
     }
 }
