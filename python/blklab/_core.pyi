@@ -977,6 +977,12 @@ class TraceReading:
     def q2c_ns(self) -> TraceFigures:
         """From queue to completion."""
     @property
+    def think_ns(self) -> TraceFigures:
+        """From the end of all I/O of a process to its next arrival."""
+    @property
+    def working_set_bytes(self) -> int:
+        """The size of all areas of 1 MiB with I/O; 1 TiB at most."""
+    @property
     def depth(self) -> TraceFigures:
         """I/Os in flight or waiting at an arrival, with it."""
 

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use blklab_core::InputError;
 use blklab_core::recorded::{Io, Op};
-use blklab_core::units::Sector;
+use blklab_core::units::{SECTOR_BYTES, Sector};
 use blklab_trace::doctor::Doctor;
 use blklab_trace::likeness::Likeness;
 use blklab_trace::notes::{Kind, Note};
 use blklab_trace::over_time::{LATENCIES, LATENCY_MIN, OverTime, PLACES};
 use blklab_trace::recording::{COLUMNS, Writer};
-use blklab_trace::summary::{Figures, Spread, Summary};
+use blklab_trace::summary::{AREA_SECTORS, Figures, Spread, Summary};
 use blklab_trace::{Records, Trace, Wanted, files_of, format_of, formats};
 use pyo3::prelude::*;
 
@@ -179,6 +179,8 @@ record! {
         i2d_ns: TraceFigures,
         d2c_ns: TraceFigures,
         q2c_ns: TraceFigures,
+        think_ns: TraceFigures,
+        working_set_bytes: u64,
         depth: TraceFigures,
     }
 }
@@ -299,6 +301,8 @@ fn reading(trace: &Trace, summary: &Summary, doctor: Doctor, capacity: Option<Se
         i2d_ns: figures(&summary.i2d),
         d2c_ns: figures(&summary.d2c),
         q2c_ns: figures(&summary.q2c),
+        think_ns: figures(&summary.think),
+        working_set_bytes: summary.areas.len() as u64 * AREA_SECTORS * SECTOR_BYTES,
         depth: figures(&summary.depth),
     }
 }

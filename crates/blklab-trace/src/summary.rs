@@ -4,7 +4,7 @@
 //! between arrivals, Q2I to the scheduler, I2D in it, D2C at the disk, Q2C in all.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 
 use blklab_base::recorded::{Flags, Io, NameId, Op, Tables};
 use blklab_base::units::{Nanos, SECTOR_BYTES};
@@ -15,6 +15,12 @@ const DEPTH_MAX: usize = 1 << 16;
 
 /// Sizes, and processes, that are counted apart; the rest is one row.
 const ROWS_MAX: usize = 1 << 16;
+
+/// The size of the areas in which the working set is counted, in sectors: 1 MiB.
+pub const AREA_SECTORS: u64 = 2048;
+
+/// Areas that are counted: 1 TiB. Of more the working set is a lower bound.
+const AREAS_MAX: usize = 1 << 20;
 
 /// Quantiles of one kind of value.
 #[derive(Clone, Debug)]
@@ -126,6 +132,8 @@ pub struct Process {
     completed: u64,
     /// Where its last I/O ended.
     end: Option<u64>,
+    /// When the last of its I/Os completes.
+    busy_until: Option<u64>,
 }
 
 impl Process {
@@ -161,6 +169,10 @@ pub struct Summary {
     pub d2c: Spread,
     /// From queue to completion, ns.
     pub q2c: Spread,
+    /// From the end of all I/O of a process to its next arrival, ns.
+    pub think: Spread,
+    /// Areas with I/O, by device.
+    pub areas: HashSet<(NameId, u64)>,
     /// I/Os that were not complete at an arrival, with it.
     pub depth: Spread,
     /// Devices: I/Os, end of the last one.
@@ -241,6 +253,13 @@ impl Summary {
             return;
         }
         self.end_sector = self.end_sector.max(io.end().0);
+        let (first, last) = (io.sector.0 / AREA_SECTORS, (io.end().0 - 1) / AREA_SECTORS);
+        for area in first..=last {
+            if self.areas.len() >= AREAS_MAX {
+                break;
+            }
+            self.areas.insert((io.device, area));
+        }
         if let Some(before) = self.ends.insert(io.device, io.end().0) {
             let distance = io.sector.0.abs_diff(before);
             if distance == 0 {
@@ -258,6 +277,13 @@ impl Summary {
         }
         let process = self.processes.entry(key).or_default();
         process.count += 1;
+        if let Some(before) = process.busy_until
+            && io.queued.0 > before
+        {
+            self.think.add(io.queued.0 - before);
+        }
+        let done = io.completed.map(|completed| completed.0);
+        process.busy_until = process.busy_until.max(done);
         match io.op {
             Op::Read => process.read_bytes += bytes,
             Op::Write | Op::WriteZeroes => process.written_bytes += bytes,
@@ -320,6 +346,9 @@ mod tests {
         assert_eq!((q2c.count, q2c.min, q2c.max), (3, 500_000, 2_000_000));
         assert!(q2c.p50.abs_diff(2_000_000) <= 2000, "{}", q2c.p50);
         assert_eq!((summary.i2d.figures().max, summary.d2c.figures().max), (10, 1_999_990));
+        // Process 1 pauses for 7 ms, process 2 has one I/O; both are within the first area.
+        assert_eq!((summary.think.figures().count, summary.think.figures().max), (1, 7_000_000));
+        assert_eq!(summary.areas.len(), 1);
         // The second read arrives while the first is under way.
         assert_eq!((summary.depth.figures().max, summary.depth.figures().mean), (2, 4.0 / 3.0));
         let rows = summary.by_count(&Tables::default());

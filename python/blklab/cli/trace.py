@@ -270,7 +270,10 @@ def _print_figures(reading: TraceReading) -> None:
     if seeks.count:
         far = [size_text(value * _SECTOR_BYTES) for value in (seeks.p50, seeks.p90, seeks.max)]
         print(f"seeks: median {far[0]}, p90 {far[1]}, largest {far[2]}")
-    print(f"highest address: {size_text(reading.end_sector * _SECTOR_BYTES)}")
+    print(
+        f"highest address: {size_text(reading.end_sector * _SECTOR_BYTES)}; working set, in areas "
+        f"of 1 MiB: {size_text(reading.working_set_bytes)}"
+    )
     if reading.depth.count:
         depth = reading.depth
         print(f"depth at an arrival: mean {number_text(depth.mean)}, largest {depth.max:,}")
@@ -279,8 +282,11 @@ def _print_figures(reading: TraceReading) -> None:
 
 
 def _print_times(reading: TraceReading, out: Any) -> None:
-    names = ("Q2Q", "Q2I", "I2D", "D2C", "Q2C")
-    meanings = ("between arrivals", "to the scheduler", "in it", "at the disk", "in all")
+    names = ("Q2Q", "Q2I", "I2D", "D2C", "Q2C", "think")
+    meanings = (
+        *("between arrivals", "to the scheduler", "in it", "at the disk", "in all"),
+        "pauses of a process",
+    )
     table = console.table(
         "time", "", "I/Os", "least", "mean", "p50", "p99", "most", right=range(2, 8)
     )
