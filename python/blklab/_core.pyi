@@ -981,7 +981,7 @@ class TraceReading:
         """From the end of all I/O of a process to its next arrival."""
     @property
     def working_set_bytes(self) -> int:
-        """The size of all areas of 1 MiB with I/O; 1 TiB at most."""
+        """The size of all areas of 1 MiB with I/O, below 16 TiB."""
     @property
     def depth(self) -> TraceFigures:
         """I/Os in flight or waiting at an arrival, with it."""

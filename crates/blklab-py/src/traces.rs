@@ -302,7 +302,7 @@ fn reading(trace: &Trace, summary: &Summary, doctor: Doctor, capacity: Option<Se
         d2c_ns: figures(&summary.d2c),
         q2c_ns: figures(&summary.q2c),
         think_ns: figures(&summary.think),
-        working_set_bytes: summary.areas.len() as u64 * AREA_SECTORS * SECTOR_BYTES,
+        working_set_bytes: summary.areas * AREA_SECTORS * SECTOR_BYTES,
         depth: figures(&summary.depth),
     }
 }

@@ -4,7 +4,7 @@
 //! between arrivals, Q2I to the scheduler, I2D in it, D2C at the disk, Q2C in all.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use blklab_base::recorded::{Flags, Io, NameId, Op, Tables};
 use blklab_base::units::{Nanos, SECTOR_BYTES};
@@ -19,8 +19,11 @@ const ROWS_MAX: usize = 1 << 16;
 /// The size of the areas in which the working set is counted, in sectors: 1 MiB.
 pub const AREA_SECTORS: u64 = 2048;
 
-/// Areas that are counted: 1 TiB. Of more the working set is a lower bound.
-const AREAS_MAX: usize = 1 << 20;
+/// Areas of a device that are counted: 16 TiB, for 2 MiB of memory. I/O beyond is left out.
+const AREAS_MAX: u64 = 1 << 24;
+
+/// Devices whose areas are counted.
+const DEVICES_MAX: usize = 1 << 6;
 
 /// Quantiles of one kind of value.
 #[derive(Clone, Debug)]
@@ -171,8 +174,10 @@ pub struct Summary {
     pub q2c: Spread,
     /// From the end of all I/O of a process to its next arrival, ns.
     pub think: Spread,
-    /// Areas with I/O, by device.
-    pub areas: HashSet<(NameId, u64)>,
+    /// Areas with I/O.
+    pub areas: u64,
+    /// The same by device, a bit for each.
+    bits: HashMap<NameId, Vec<u64>>,
     /// I/Os that were not complete at an arrival, with it.
     pub depth: Spread,
     /// Devices: I/Os, end of the last one.
@@ -253,13 +258,7 @@ impl Summary {
             return;
         }
         self.end_sector = self.end_sector.max(io.end().0);
-        let (first, last) = (io.sector.0 / AREA_SECTORS, (io.end().0 - 1) / AREA_SECTORS);
-        for area in first..=last {
-            if self.areas.len() >= AREAS_MAX {
-                break;
-            }
-            self.areas.insert((io.device, area));
-        }
+        self.areas(io);
         if let Some(before) = self.ends.insert(io.device, io.end().0) {
             let distance = io.sector.0.abs_diff(before);
             if distance == 0 {
@@ -267,6 +266,22 @@ impl Summary {
             } else {
                 self.seeks.add(distance);
             }
+        }
+    }
+
+    fn areas(&mut self, io: &Io) {
+        if self.bits.len() >= DEVICES_MAX && !self.bits.contains_key(&io.device) {
+            return;
+        }
+        let bits = self.bits.entry(io.device).or_default();
+        let (first, last) = (io.sector.0 / AREA_SECTORS, (io.end().0 - 1) / AREA_SECTORS);
+        for area in first..=last.min(AREAS_MAX - 1) {
+            let (word, bit) = ((area / 64) as usize, 1 << (area % 64));
+            if word >= bits.len() {
+                bits.resize(word + 1, 0);
+            }
+            self.areas += u64::from(bits[word] & bit == 0);
+            bits[word] |= bit;
         }
     }
 
@@ -348,7 +363,7 @@ mod tests {
         assert_eq!((summary.i2d.figures().max, summary.d2c.figures().max), (10, 1_999_990));
         // Process 1 pauses for 7 ms, process 2 has one I/O; both are within the first area.
         assert_eq!((summary.think.figures().count, summary.think.figures().max), (1, 7_000_000));
-        assert_eq!(summary.areas.len(), 1);
+        assert_eq!(summary.areas, 1);
         // The second read arrives while the first is under way.
         assert_eq!((summary.depth.figures().max, summary.depth.figures().mean), (2, 4.0 / 3.0));
         let rows = summary.by_count(&Tables::default());
