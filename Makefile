@@ -182,6 +182,7 @@ bench: $(VENV)/.pgo  ## Speed and size: core, whole processes, kernel and live r
 	$(BIN)/python benches/against.py --base $(BENCH_BASE)
 	$(BIN)/python benches/instructions.py --base $(BENCH_BASE)
 	$(BIN)/python benches/whole_process.py
+	$(BIN)/python benches/readers.py
 	$(BIN)/blklab kernel build
 	$(BIN)/python benches/kernel_rig.py
 	@test "$$(id -u)" = 0 || echo "not the live rig's: they need root, for a loop device"

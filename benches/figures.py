@@ -69,7 +69,8 @@ def print_with_intervals(found: Sequence[Figure]) -> dict[str, dict[str, float]]
     for one in found:
         interval, coverage = median_interval(one.values)
         intervals[one.what] = {"low": interval.low, "high": interval.high, "coverage": coverage}
-        goal = "" if one.goal is None else f" (at most {one.goal:g})"
+        bound = "least" if one.more_is_better else "most"
+        goal = "" if one.goal is None else f" (at {bound} {one.goal:g})"
         print(
             f"{one.median:8.4g} {interval.low:8.4g} to {interval.high:.4g} {one.unit}{goal}: "
             f"{one.what}"
