@@ -33,6 +33,7 @@ ioengine=libaio
 iodepth=4
 number_ios=100
 """
+FUA, PREFLUSH = 8, 16
 KERNEL: dict[str, Any] = {"rig": blklab.RigSpec("kernel", driver="native")}
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
 
@@ -83,6 +84,16 @@ def test_a_program_on_a_file_system_is_recorded(job: str) -> None:
     assert {"dd"} <= set(table["process"].to_pylist())
     found = blklab.whatif("dd.rec", disk="su800-128gb", schedulers=["none", "mq-deadline"], draws=0)
     assert {row.scheduler for row in found.rows} == {"none", "mq-deadline"}
+
+
+def test_commits_of_a_journal_are_in_it(job: str) -> None:
+    """Version 7 of blktrace lacks writes with FUA in Linux 7.3."""
+    line = "for i in 1 2 3; do dd if=/dev/zero of=f$i bs=4k count=1 conv=fsync status=none; done"
+    blklab.run_in_kernel(["sh", "-c", line], disk="wd10ezrx", file_system="ext4", record="j.rec")
+    table = pyarrow.ipc.open_stream("j.rec").read_all().to_pydict()
+    both = [flags & (FUA | PREFLUSH) == FUA | PREFLUSH for flags in table["flags"]]
+    of = [name for name, is_commit in zip(table["process"], both, strict=True) if is_commit]
+    assert len(of) >= 3 and all(name.startswith("jbd2") for name in of)
 
 
 @real_fio.needs_fio

@@ -3,6 +3,7 @@
 mod events;
 pub mod record;
 pub mod relay;
+mod version;
 
 use std::fs::File;
 use std::io::Write;

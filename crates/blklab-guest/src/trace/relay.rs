@@ -14,6 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
+use super::version::AsSeven;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::ioctl::{NoArg, Opcode, Updater, ioctl, opcode};
 
@@ -41,6 +42,23 @@ struct Setup {
     pid: u32,
 }
 
+/// `struct blk_user_trace_setup2`: records of version 8.
+#[repr(C)]
+struct Setup2 {
+    /// The kernel's name of the disk.
+    name: [u8; 64],
+    /// The categories; 0 is all.
+    act_mask: u64,
+    buf_size: u32,
+    buf_nr: u32,
+    start_lba: u64,
+    end_lba: u64,
+    pid: u32,
+    flags: u32,
+    reserved: [u64; 11],
+}
+
+const SETUP2: Opcode = opcode::read_write::<Setup2>(0x12, 142);
 const SETUP: Opcode = opcode::read_write::<Setup>(0x12, 115);
 const START: Opcode = opcode::none(0x12, 116);
 const STOP: Opcode = opcode::none(0x12, 117);
@@ -85,10 +103,7 @@ impl Ready {
             )
         };
         let disk = File::open(device).map_err(fail)?;
-        let mut setup = Setup { buf_size: PART_BYTES, buf_nr: PARTS, ..Setup::default() };
-        // SAFETY: the opcode carries the type's size, and the kernel writes `name` only.
-        unsafe { ioctl(&disk, Updater::<SETUP, Setup>::new(&mut setup)) }
-            .map_err(|error| fail(error.into()))?;
+        set_up(&disk).map_err(fail)?;
         let directory = Path::new(DEBUGFS).join(device.file_name().unwrap_or_default());
         let records = File::open(directory.join("trace0")).map_err(fail)?;
         Ok(Ready { disk, directory, records })
@@ -127,6 +142,29 @@ impl<S: Sink> Relay<S> {
     }
 }
 
+/// In version 8 where the kernel has it, since its version 7 then lacks writes with FUA.
+fn set_up(disk: &File) -> io::Result<()> {
+    let mut setup = Setup2 {
+        name: [0; 64],
+        act_mask: 0,
+        buf_size: PART_BYTES,
+        buf_nr: PARTS,
+        start_lba: 0,
+        end_lba: 0,
+        pid: 0,
+        flags: 0,
+        reserved: [0; 11],
+    };
+    // SAFETY: the opcode carries the type's size, and the kernel writes `name` only.
+    match unsafe { ioctl(disk, Updater::<SETUP2, Setup2>::new(&mut setup)) } {
+        Err(rustix::io::Errno::NOTTY | rustix::io::Errno::INVAL) => {}
+        result => return Ok(result?),
+    }
+    let mut setup = Setup { buf_size: PART_BYTES, buf_nr: PARTS, ..Setup::default() };
+    // SAFETY: as above.
+    Ok(unsafe { ioctl(disk, Updater::<SETUP, Setup>::new(&mut setup)) }?)
+}
+
 fn ask<const OPCODE: Opcode>(disk: &File) -> io::Result<()> {
     // SAFETY: these commands take no argument.
     Ok(unsafe { ioctl(disk, NoArg::<OPCODE>::new()) }?)
@@ -135,6 +173,7 @@ fn ask<const OPCODE: Opcode>(disk: &File) -> io::Result<()> {
 /// Passes everything to `sink` until `over` reports the end.
 fn drain<S: Sink>(mut relay: File, over: &OwnedFd, mut sink: S) -> Result<S, String> {
     let mut buffer = vec![0; PART_BYTES as usize];
+    let mut records = AsSeven::default();
     let mut last = false;
     while !last {
         let mut files =
@@ -147,7 +186,7 @@ fn drain<S: Sink>(mut relay: File, over: &OwnedFd, mut sink: S) -> Result<S, Str
         loop {
             match relay.read(&mut buffer) {
                 Ok(0) => break,
-                Ok(bytes) => sink.take(&buffer[..bytes])?,
+                Ok(bytes) => sink.take(records.take(&buffer[..bytes]))?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(format!("blktrace: {error}")),
             }
@@ -157,11 +196,16 @@ fn drain<S: Sink>(mut relay: File, over: &OwnedFd, mut sink: S) -> Result<S, Str
 }
 
 /// The structure has the kernel's size.
-const _: () = assert!(size_of::<Setup>() == 72 && align_of::<Setup>() == align_of::<*mut c_void>());
+const _: () = assert!(
+    size_of::<Setup2>() == 64 + 40 + 88
+        && size_of::<Setup>() == 72
+        && align_of::<Setup>() == align_of::<*mut c_void>()
+);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::record::testing::written;
 
     struct Kept(Vec<u8>);
 
@@ -181,9 +225,9 @@ mod tests {
             fs::write(&path, text).expect("written");
             drain(File::open(&path).expect("there"), &over, Kept(Vec::new())).map(|kept| kept.0)
         };
-        let long = vec![7; 3 * PART_BYTES as usize + 1];
-        assert_eq!(drained(&long), Ok(long.clone()));
-        assert_eq!(drained(b"bad"), Err("bad".to_owned()));
+        let long = written(1, 'Q', 'R', 0, 8).repeat(3 * PART_BYTES as usize / 48 + 1);
+        assert!(drained(&long) == Ok(long));
+        assert_eq!(drained(b"bad record"), Err("bad".to_owned()));
     }
 
     #[test]
