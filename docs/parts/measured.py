@@ -69,6 +69,31 @@ def _with_load_after(name: str) -> str:
     return _figures(kept).removesuffix(".\n") + after
 
 
+def whatif_programs() -> str:
+    """The last table of ``python -m validation.programs``: median errors, and shares in the bar."""
+    kept = data("whatif-programs")
+    ways = list(kept["shares"])
+
+    def median(name: str, way: str, figure: str) -> str:
+        off = sorted(
+            abs(row[figure]) for row in kept["rows"] if (row["program"], row["way"]) == (name, way)
+        )
+        return f"{100 * off[len(off) // 2]:.0f} %"
+
+    rows = [
+        (name, *(median(name, way, key) for way in ways for key in ("span_off", "p99_off")))
+        for name in dict.fromkeys(row["program"] for row in kept["rows"])
+    ]
+    shares = "; ".join(
+        f"{way}: {kept['shares'][way]['span']:.0%} of the times within "
+        f"{kept['bar']['span'][0]:.0%}, {kept['shares'][way]['p99']:.0%} of the 99th percentiles "
+        f"within {kept['bar']['p99'][0]:.0%}"
+        for way in ways
+    )
+    heads = ("program", *(f"{way}: {what}" for way in ways for what in ("time", "p99")))
+    return f"{table(heads, rows, right=range(1, len(heads)))}\n{shares}.\n"
+
+
 def soak() -> str:
     """The last figures of ``make soak``."""
     figures: dict[str, int] = data("soak")

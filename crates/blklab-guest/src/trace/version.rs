@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_handed_on() {
+    fn bytes_of_another_form_are_handed_on() {
         assert_eq!(AsSeven::default().take(b"nothing of that sort"), b"nothing of that sort");
     }
 }
