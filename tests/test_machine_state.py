@@ -11,7 +11,7 @@ import pytest
 
 from tests import machine_soak, machine_world
 
-SEQUENCES = int(os.environ.get("BLKLAB_TEST_SEQUENCES", "25"))
+SEQUENCES = int(os.environ.get("BLKLAB_TEST_SEQUENCES", "18"))
 
 pytestmark = pytest.mark.skipif(bool(machine_world.missing()), reason=machine_world.missing())
 

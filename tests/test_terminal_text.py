@@ -71,6 +71,7 @@ def evil(tmp_path: Path) -> Path:
     return tmp_path
 
 
+_QUICK = ("--repeats=1", "--exact-disk", "--scheduler=none", "--scheduler=kyber")
 DISKS = Path(__file__).parent.parent / "crates/blklab-disk-model/catalogue"
 
 
@@ -88,7 +89,7 @@ def test_no_document_moves_the_cursor_or_colours_the_terminal(
         (("fio", "job.fio", "--disk", disk, "--output-format", "terse,json"), 0),
         (("explain", "job.fio", "--disk", disk), 0),
         (("explain", "job.fio", "--disk", disk, "--process", EVIL), 2),
-        (("compare", "--disk", disk, "--workload", job, "--repeats", "1", "--out", EVIL), 0),
+        (("compare", "--disk", disk, "--workload", job, *_QUICK, "--out", EVIL), 0),
         (("run", "study.toml", "--jobs", "1"), 0),
         (("results",), 0),
         (("results", "show", "2"), 0),
@@ -147,7 +148,7 @@ def test_letters_that_an_encoding_has_not_are_written_out(
     for words in (
         ["fio", str(job), "--disk=su800-128gb"],
         ["explain", str(job), "--disk=su800-128gb"],
-        ["compare", f"--workload={job}", "--disk=su800-128gb", "--repeats=1"],
+        ["compare", f"--workload={job}", "--disk=su800-128gb", *_QUICK],
         ["workloads", str(job)],
         ["results"],
         ["results", "show", "1"],
@@ -175,7 +176,7 @@ def test_names_that_are_not_utf8_are_names_like_others(tmp_path: Path) -> None:
         (["fio", job, f"--disk={disk}"], r"n\xff: ios="),
         (["explain", job, f"--disk={disk}", f"--out={odd}/x.html"], r"Timeline: n\xff/x.html"),
         (
-            ["compare", f"--workload={job}", f"--disk={disk}", "--repeats=1", f"--out={odd}"],
+            ["compare", f"--workload={job}", f"--disk={disk}", *_QUICK, f"--out={odd}"],
             r"Report: n\xff/report.html",
         ),
         (["results"], r"n\xff"),
