@@ -93,4 +93,6 @@ def test_a_trace_without_reads_and_writes_is_refused(place: Path) -> None:
     Path("flush.csv").write_text("time,op,offset,size\n0,flush,0,0\n1,flush,0,0\n")
     with pytest.raises(InputError, match=r"flush\.csv: "):
         blklab.trace_job("flush.csv", "like.fio")
+    with pytest.raises(InputError, match="--disk: reads a trace twice"):
+        blklab.trace_job("-", "like.fio", disk="wd10ezrx")
     assert not Path("like.fio").exists()

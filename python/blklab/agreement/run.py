@@ -64,7 +64,7 @@ def plan(
 
 
 def natively(cells: Sequence[Planned]) -> list[Planned]:
-    """The same, whose I/O the native driver issues."""
+    """The same cells, with the native driver."""
     return [replace(cell, driver="native") for cell in cells]
 
 

@@ -88,6 +88,8 @@ def trace_job(
     """
     if out is not None:
         check_files(Path(out))
+    if disk is not None and os.fspath(file) == "-":
+        raise InputError("--disk: reads a trace twice, and standard input only once; save it")
     with core.core_types():
         found = _core.trace_likeness(Path(file), format=trace_format, device=device)
     if not found.processes:

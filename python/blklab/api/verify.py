@@ -211,7 +211,7 @@ def _plan(
     if native:
         loads = tuple(load for load in loads if load.driver == "native")
     cells = run.plan(places, tuple(schedulers), loads)
-    if not cells:
+    if native and not cells:
         raise InputError("--host: the native driver issues none of these workloads")
     if sample > len(cells):
         raise InputError(f"--sample: {sample} of {len(cells)} cells")
