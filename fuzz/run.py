@@ -54,6 +54,8 @@ _SLICE_S = 60
 """The length of a target's turn in a long run."""
 _KEPT_BYTES_MAX = 56 << 10
 """The largest file of a target in the tree: all together stay below 2 MB."""
+_LOG_LINES_MAX = 40
+"""Of the fuzzer's output, for a failed input."""
 _COVERAGE = re.compile(r"cov: (\d+)")
 _EXECUTED = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 _RUNS = re.compile(r"^Done (\d+) runs", re.MULTILINE)
@@ -286,9 +288,22 @@ def _print(figures: dict[str, Figures]) -> None:
         )
     inputs, failed = (sum(each) for each in zip(*((row.inputs, len(row.failed)) for row in figures.values()), strict=True))  # fmt: skip  # noqa: E501
     print(f"{'all':18} {inputs:13,} {'':9} {'':6} {'':5} {failed:6}")
-    for row in figures.values():
+    for name, row in figures.items():
         for path in row.failed:
-            print(f"failed: {path}", file=sys.stderr)
+            _print_failed(name, Path(path))
+
+
+def _print_failed(name: str, path: Path) -> None:
+    """The input, as a line of ``fuzz/corpus/failed``, and what the fuzzer printed: enough to repeat
+    a failure of another machine."""
+    print(f"failed: {path}", file=sys.stderr)
+    log = WORK / name / "log"
+    if log.exists():
+        progress = ("#", "INFO: ")
+        lines = [one for one in log.read_text().splitlines() if not one.startswith(progress)]
+        print("\n".join(line[:200] for line in lines[-_LOG_LINES_MAX:]), file=sys.stderr)
+    if path.exists():
+        print(f"{name}: {packed.packed([path.read_bytes()])}", end="", file=sys.stderr)
 
 
 def _document(figures: dict[str, Figures]) -> str:

@@ -170,7 +170,7 @@ impl<W: Write> Recorder<W> {
         let mut found = Vec::new();
         let whole = format.pages.walk(page, |time, entry| match entry {
             Entry::Missed(count) => {
-                *lost += count.unwrap_or(1);
+                *lost = lost.saturating_add(count.unwrap_or(1));
                 *lost_before = lost_before.saturating_add(count.unwrap_or(1).try_into().unwrap_or(u32::MAX));
             }
             Entry::Event(_) if time > LAST_TIME => {}
@@ -188,7 +188,7 @@ impl<W: Write> Recorder<W> {
             }
         });
         if whole.is_none() {
-            self.lost += 1;
+            self.lost = self.lost.saturating_add(1);
             self.lost_before = self.lost_before.saturating_add(1);
         }
         self.matched.more().waiting.append(&mut found);
