@@ -1,6 +1,6 @@
 """Replays of recorded programs against the programs themselves.
 
-``python -m validation.programs [--out FILE] [--only NAME]``. Each program runs in a guest of the
+``python -m validation.programs [--out FILE] [--only NAME] [--keep DIRECTORY]``. Each program runs in a guest of the
 kernel rig, on ext4 on a disk model, under each scheduler on each disk, and is recorded. Each of
 these recordings is replayed on the simulator in the place of all others: another run of the same
 program there is the truth. Compared are the time of the whole load and the 99th percentile of its
@@ -129,15 +129,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m validation.programs", description=__doc__)
     parser.add_argument("--out", type=Path, help="write each row there, as JSON")
     parser.add_argument("--only", help="one program, by its name")
+    parser.add_argument(
+        "--keep", type=Path, help="keep the recordings there; those of an earlier call are not repeated"
+    )
     asked = parser.parse_args(arguments)
     chosen = [one for one in PROGRAMS if asked.only in (None, one.name)]
     if reason := _why_not():
         print(f"skipped: {reason}")
         return 0
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory(prefix="blklab-programs-") as place:
+    with tempfile.TemporaryDirectory(prefix="blklab-programs-") as temporary:
+        place = asked.keep or Path(temporary)
+        place.mkdir(parents=True, exist_ok=True)
         for program in chosen:
-            rows += list(_of_program(program, Path(place)))
+            rows += list(_of_program(program, place))
             print(f"{program.name}: {len(PLACES)} runs, {len(rows)} replays so far", flush=True)
     shares = {way: _shares([row for row in rows if row.way == way]) for way in WAYS}
     _print(rows, shares)
@@ -177,6 +182,8 @@ def _line(code: str) -> str:
 
 
 def _run(program: Program, number: int, out: Path) -> Truth:
+    if out.exists():
+        return _truth(out)
     disk, scheduler = PLACES[number]
     before = [_line(code) for code in program.before]
     at_once = [f"({_line(code)}) &" for code in program.runs]

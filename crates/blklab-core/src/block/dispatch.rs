@@ -15,11 +15,12 @@ impl Block {
     /// all others. True if it did.
     #[inline]
     pub(super) fn issued_directly(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) -> bool {
-        if !self.is_none || self.rules.peeks || !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
+        if !self.is_none || !self.to_run.is_empty() || self.queue_command_waits() {
             return false;
         }
         let hw_queue = &mut self.hw_queues[usize::from(self.requests[id].hw_queue)];
-        let takes = hw_queue.in_flight < self.limits.queue_depth && self.scheduler.waiting() == 0;
+        let is_first = hw_queue.parked.is_none() && self.scheduler.waiting() == 0;
+        let takes = is_first && hw_queue.in_flight < self.limits.queue_depth;
         if takes {
             hw_queue.refused.taken();
             self.issue(now, id, disk);
@@ -96,6 +97,28 @@ impl Block {
                 self.issue(now, id, disk);
             }
         }
+        self.forget_marked(marked);
+    }
+
+    /// The same for a driver that peeks at the next request before it checks the disk. The peeked
+    /// request is out of the scheduler, takes no merges and goes before all others, until the disk
+    /// takes it (`scsi_request_fn`, `blk_peek_request`).
+    fn run_peeking(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if self.queue_command_waits() {
+            self.mark(0);
+        }
+        let marked = self.to_run.len();
+        for index in 0..marked {
+            let hw_queue = self.to_run[index];
+            self.hw_queues[usize::from(hw_queue)].to_run = false;
+            self.run_peeking_one(now, hw_queue, disk);
+        }
+        self.forget_marked(marked);
+    }
+
+    /// The first `marked` queues have been run.
+    #[inline]
+    fn forget_marked(&mut self, marked: usize) {
         if self.to_run.len() == marked {
             self.to_run.clear();
         } else {
@@ -104,16 +127,15 @@ impl Block {
         }
     }
 
-    /// The same for a driver that peeks at the next request before it checks the disk. The peeked
-    /// request is out of the scheduler, takes no merges and goes before all others, until the disk
-    /// takes it (`scsi_request_fn`, `blk_peek_request`).
-    fn run_peeking(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        while let Some(hw_queue) = self.to_run.pop() {
-            self.hw_queues[usize::from(hw_queue)].to_run = false;
-        }
-        for hw_queue in 0..self.limits.hw_queues {
-            self.run_peeking_one(now, hw_queue, disk);
-        }
+    #[inline]
+    fn has_work(&self, hw_queue: u16) -> bool {
+        self.scheduler.waiting() > 0 && self.scheduler.has_work(hw_queue)
+    }
+
+    /// A command that passes the scheduler by waits for the disk.
+    #[inline]
+    fn queue_command_waits(&self) -> bool {
+        self.probes_waiting > 0 || !self.flushes.waiting.is_empty()
     }
 
     fn run_peeking_one(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
@@ -134,7 +156,7 @@ impl Block {
             }
             let flush = hw_queue == 0 && self.flush_is_due();
             if self.hw_queues[index].parked.is_none() && !flush {
-                if !self.rules.asks_in_vain && !self.scheduler.has_work(hw_queue) {
+                if !self.rules.asks_in_vain && !self.has_work(hw_queue) {
                     return;
                 }
                 let next = self.scheduler.dispatch(&queue!(self, now), hw_queue);
