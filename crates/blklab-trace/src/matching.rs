@@ -5,6 +5,10 @@
 //! the oldest. An I/O is issued, and complete, when all of its sectors are. That follows merges,
 //! splits and partial completions without their own events.
 //!
+//! The kernel flushes the disk's cache before or after a request with requests of its own. Where it
+//! does, the request is issued without the flags of its bio, and completes twice: with its sectors when
+//! the data are on the disk, and without any when all is done (`blk-flush.c`). The second is the I/O's.
+//!
 //! An I/O begins at its queue event (level `bio`). Where a trace has none it begins at the insert
 //! event, or at the issue event where there is no scheduler (level `request`). The first events of a
 //! trace tell which.
@@ -70,7 +74,21 @@ struct Followed {
     over: bool,
     /// A requeued request comes back.
     requeued: bool,
+    /// The kernel has issued it without the flags for flushes: it completes once more when those are done.
+    completes_twice: bool,
 }
+
+impl Followed {
+    fn complete(&mut self, now: Nanos, event: &Event) {
+        let failed = event.flags.has(Flags::FAILED);
+        self.io.completed = Some(now);
+        self.io.flags = self.io.flags.with_if(failed, Flags::FAILED);
+        self.over = true;
+    }
+}
+
+/// The flags for which the kernel may flush the disk's cache.
+const FLUSHES: [Flags; 2] = [Flags::PREFLUSH, Flags::FUA];
 
 const INSERT: usize = 0;
 const ISSUE: usize = 1;
@@ -249,6 +267,8 @@ impl<E: Events> Matched<E> {
             self.flush_event(now, &event);
         } else if event.sectors > 0 {
             self.cover(now, &event);
+        } else if event.act == Act::Complete && event.op == Op::Write {
+            self.done_with_flushes(now, &event);
         }
     }
 
@@ -310,6 +330,7 @@ impl<E: Events> Matched<E> {
             left: [left, event.sectors, event.sectors],
             over: false,
             requeued: false,
+            completes_twice: false,
         });
     }
 
@@ -350,14 +371,33 @@ impl<E: Events> Matched<E> {
                 if let Some(found) = places.flushes.iter().position(|(_, own)| *own == by_op)
                     && let Some((number, _)) = places.flushes.remove(found)
                 {
-                    let followed = &mut self.followed[place(number)];
-                    let failed = event.flags.has(Flags::FAILED);
-                    followed.io.completed = Some(now);
-                    followed.io.flags = followed.io.flags.with_if(failed, Flags::FAILED);
-                    followed.over = true;
+                    self.followed[place(number)].complete(now, event);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The second completion of a request whose flushes the kernel has issued, or the only one of a flush
+    /// without data.
+    fn done_with_flushes(&mut self, now: Nanos, event: &Event) {
+        let places = &mut self.devices[event.device.0 as usize];
+        let of_place = &mut places.by_sector[class(Op::Write)];
+        let first = self.first;
+        let place = |number: u64| (number - first) as usize;
+        let found = of_place.range((event.sector, 0)..=(event.sector, u64::MAX)).map(|(key, _)| *key).find(
+            |(_, number)| {
+                let followed = &self.followed[place(*number)];
+                followed.completes_twice && followed.left[COMPLETE] == 0
+            },
+        );
+        if let Some(key) = found {
+            of_place.remove(&key);
+            self.followed[place(key.1)].complete(now, event);
+        } else if let Some(found) = places.flushes.iter().position(|(_, by_op)| !by_op)
+            && let Some((number, _)) = places.flushes.remove(found)
+        {
+            self.followed[place(number)].complete(now, event);
         }
     }
 
@@ -405,13 +445,16 @@ impl<E: Events> Matched<E> {
                 }
                 ISSUE => {
                     followed.io.issued = Some(now);
+                    followed.completes_twice =
+                        FLUSHES.iter().any(|&flag| followed.io.flags.has(flag) && !event.flags.has(flag));
                     self.plugs.handed_over(&mut followed.io, key.1);
                 }
                 _ if followed.left[COMPLETE] == 0 => {
-                    followed.io.completed = Some(now);
-                    let failed = event.flags.has(Flags::FAILED);
-                    followed.io.flags = followed.io.flags.with_if(failed, Flags::FAILED);
-                    followed.over = true;
+                    followed.complete(now, event);
+                    if followed.completes_twice {
+                        followed.over = false;
+                        continue;
+                    }
                     self.devices[event.device.0 as usize].by_sector[class].remove(&key);
                 }
                 _ => {}
@@ -451,7 +494,9 @@ impl<E: Events> Matched<E> {
         self.first += 1;
         let io = followed.io;
         if !followed.over {
-            self.shared.notes.add(Kind::NoCompletion, io.number, String::new);
+            if io.completed.is_none() {
+                self.shared.notes.add(Kind::NoCompletion, io.number, String::new);
+            }
             let places = &mut self.devices[io.device.0 as usize];
             if io.sectors == 0 {
                 places.flushes.retain(|(other, _)| *other != number);

@@ -242,7 +242,8 @@ pub fn blkparse(raws: &[Raw], names: &[(u32, &str)]) -> String {
         let name = names.iter().find(|(pid, _)| *pid == raw.pid).map_or("swapper", |row| row.1);
         let place =
             if raw.sectors > 0 { format!("{} + {} ", raw.sector, raw.sectors) } else { String::new() };
-        let place = if raw.sectors == 0 && raw.act == COMPLETE { "0 ".to_owned() } else { place };
+        let is_empty_end = raw.sectors == 0 && raw.act == COMPLETE;
+        let place = if is_empty_end { format!("{} ", raw.sector) } else { place };
         let tail = if raw.act == COMPLETE { "[0]".to_owned() } else { format!("[{name}]") };
         text += &format!(
             "{major:3},{minor:<3} {:2} {:8} {:5}.{:09} {:5} {letter:>2} {:>3} {place}{tail}\n",
