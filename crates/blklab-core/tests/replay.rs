@@ -60,6 +60,7 @@ fn arrival(at_us: u64, process: u32, op: Op, device: u16, sector: u64, sectors: 
         sectors,
         sync,
         fua: false,
+        preflush: false,
         counted: true,
         plug: Plug::None,
     }
@@ -162,6 +163,7 @@ fn replay(trace: &DiskTrace) -> Vec<ReplayIo> {
         sectors: trace.sectors[row] as u32,
         sync: true,
         fua: false,
+        preflush: false,
         counted: true,
         plug: Plug::None,
     };

@@ -71,6 +71,8 @@ pub struct ReplayIo {
     pub sync: bool,
     /// Durable when it completes (`REQ_FUA`).
     pub fua: bool,
+    /// What it follows is its own flush (`REQ_PREFLUSH`), so that its latency counts from there.
+    pub preflush: bool,
     /// Its completion counts for [`Start::after`].
     pub counted: bool,
     /// The plug that it comes under.
@@ -299,7 +301,8 @@ impl Replay {
         let device = &mut world.devices[io.place.device];
         if process.stream.is_none() {
             process.began.get_or_insert(due);
-            self.outcomes[index as usize].due = due;
+            let flush = io.start.follows.filter(|_| io.preflush);
+            self.outcomes[index as usize].due = flush.map_or(due, |flush| self.outcomes[flush as usize].due);
             process.in_flight += 1;
             process.tally.depth(process.in_flight as u32);
             let nothing_to_flush = io.op == Op::Flush && !device.block.has_volatile_write_cache();

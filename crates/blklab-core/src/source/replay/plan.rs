@@ -210,14 +210,23 @@ fn chosen(recorded: &[Io], settings: &Settings, plan: &mut ReplayPlan) -> Result
             sectors,
             sync: op == Op::Read || io.flags.has(Flags::SYNC),
             fua: op == Op::Write && io.flags.has(Flags::FUA),
+            preflush: op == Op::Write && io.flags.has(Flags::PREFLUSH),
             counted: io.completed.is_some(),
             plug: if io.flags.has(Flags::BARE) { Plug::None } else { Plug::Ends },
         };
         let mut flush = None;
-        if op == Op::Write && io.flags.has(Flags::PREFLUSH) {
+        if replay.preflush {
             flush = Some(kept.len() as u32);
             let place = Location { device: DeviceId(0), sector: Sector(0) };
-            let before = ReplayIo { op: Op::Flush, place, sectors: 0, fua: false, counted: false, ..replay };
+            let before = ReplayIo {
+                op: Op::Flush,
+                place,
+                sectors: 0,
+                fua: false,
+                preflush: false,
+                counted: false,
+                ..replay
+            };
             kept.push(Candidate { recorded: *io, replay: before, flush: None });
         }
         kept.push(Candidate { recorded: *io, replay, flush });
