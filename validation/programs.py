@@ -38,6 +38,8 @@ PLACES = (
 )  # fmt: skip
 _SAME_SIZE = ":capacity_sectors=234441648"
 """So that every recording fits every disk."""
+_QUEUE = ":max_sectors_kb=1280,read_ahead_kb=128"
+"""Of the simulator and of Linux to 6.15; later ones choose by the disk, and with that the size of I/Os."""
 _READS_MIN = 100
 _PAUSE_S = 4
 """Before the part that counts, so that it can be found in a recording."""
@@ -193,7 +195,7 @@ def _run(program: Program, number: int, out: Path) -> Truth:
     ran = blklab.run_in_kernel(
         ["sh", "-c", script],
         disk=disk + _SAME_SIZE,
-        scheduler=scheduler,
+        scheduler=scheduler + _QUEUE,
         file_system="ext4",
         record=whole,
     )
@@ -230,7 +232,7 @@ def _replay(
     way: Way,
 ) -> Row:
     (disk, scheduler), truth = PLACES[other], truths[other]
-    replayed = blklab.replay_trace(files[one], disk=disk + _SAME_SIZE, scheduler=scheduler, way=way)
+    replayed = blklab.replay_trace(files[one], disk=disk + _SAME_SIZE, scheduler=scheduler + _QUEUE, way=way)
     p99_ns = replayed.result.histogram(truth.op).percentiles([99])[0]
     return Row(
         program.name,

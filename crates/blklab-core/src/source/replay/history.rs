@@ -2,6 +2,7 @@
 
 use super::Start;
 use super::plan::Candidate;
+use crate::request::Op;
 use crate::units::Nanos;
 use blklab_base::recorded::Io;
 
@@ -15,6 +16,8 @@ pub struct History {
     /// Per I/O: when its process could go on: when the last of them had completed, and the I/O of the
     /// process before it was in the block layer, for which it may have waited for a request.
     pub since: Vec<Nanos>,
+    /// Per I/O: when the I/O of the process before it was in the block layer.
+    pub submitted: Vec<Nanos>,
 }
 
 impl History {
@@ -25,7 +28,12 @@ impl History {
             completions[one.replay.process.0 as usize].extend(one.recorded.completed);
         }
         completions.iter_mut().for_each(|times| times.sort_unstable());
-        let mut history = History { counted_before: Vec::new(), after: Vec::new(), since: Vec::new() };
+        let mut history = History {
+            counted_before: Vec::new(),
+            after: Vec::new(),
+            since: Vec::new(),
+            submitted: Vec::new(),
+        };
         let mut passed = vec![0_usize; processes];
         let mut counted = vec![0_u32; processes];
         let mut submitted = vec![Nanos::ZERO; processes];
@@ -40,8 +48,12 @@ impl History {
             history.after.push(after as u32);
             history.counted_before.push(counted[process]);
             let completed = if after == 0 { Nanos::ZERO } else { times[after - 1] };
-            history.since.push(completed.max(submitted[process]).min(recorded.queued));
-            submitted[process] = recorded.inserted.unwrap_or(recorded.queued);
+            let before = submitted[process].min(recorded.queued);
+            history.submitted.push(before);
+            history.since.push(completed.max(before).min(recorded.queued));
+            // One that waits for a flush of the kernel's is inserted after that; its process goes on.
+            let is_flushed = replay.preflush || replay.op == Op::Flush;
+            submitted[process] = recorded.inserted.filter(|_| !is_flushed).unwrap_or(recorded.queued);
             counted[process] += u32::from(replay.counted);
         }
         history

@@ -6,23 +6,23 @@
 //!   up.
 //! * A process that mostly writes asynchronously is write-back, for which no process waits. It follows
 //!   the progress of the processes that read and write synchronously.
-//! * An I/O that regularly comes shortly after completions of another process follows those.
+//! * An I/O that comes shortly after completions of another process follows those, if that is no chance
+//!   (`following.rs`).
 //! * All else is closed: after completions of its own process, and the recorded think time.
 //!
 //! The bounds below are estimates: `tests/replay_truth.rs` records jobs of which is known what they
 //! wait for, and holds the replays against true runs in other places.
 
-use std::collections::HashMap;
-
 use super::Start;
+use super::following::{completed, followed, is_free};
 use super::history::History;
 use super::plan::Candidate;
-use crate::request::{Op, ProcessId};
+use crate::request::Op;
 use crate::units::Nanos;
 
 /// An I/O this soon after a completion may have waited for it: a wake-up and a little work. An
 /// estimate.
-const SOON: Nanos = Nanos::from_micros(200);
+pub const SOON: Nanos = Nanos::from_micros(200);
 
 /// With fewer I/Os than this a clock is not recognised. An estimate.
 const ENOUGH: usize = 8;
@@ -30,12 +30,6 @@ const ENOUGH: usize = 8;
 /// I/Os lie on the line of a clock if their deviation from it is below this share of the interval. An
 /// estimate: a timer's jitter is far below it, think times are above.
 const JITTER: f64 = 0.1;
-
-/// The least number of I/Os, and the least share of those that were free to come, with which a process
-/// follows another one; and how many times as often as by chance. Estimates.
-const PAIRS: usize = 3;
-const SHARE: f64 = 0.5;
-const BEYOND_CHANCE: f64 = 5.0;
 
 /// What drives a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,13 +92,21 @@ impl Beat {
     }
 }
 
-fn driver(own: &[usize], kept: &[Candidate], history: &History) -> Driver {
-    let is_write_back = |&&index: &&usize| {
+fn is_write_back(own: &[usize], kept: &[Candidate]) -> bool {
+    let is_asynchronous = |&&index: &&usize| {
         let one = &kept[index].replay;
         one.op == Op::Write && !one.sync
     };
-    if own.iter().filter(is_write_back).count() * 2 > own.len() {
+    own.iter().filter(is_asynchronous).count() * 2 > own.len()
+}
+
+fn driver(own: &[usize], kept: &[Candidate], history: &History, follows: &[Option<u32>]) -> Driver {
+    if is_write_back(own, kept) {
         return Driver::Progress;
+    }
+    let free = || own.iter().filter(|&&index| is_free(index, kept, history));
+    if free().filter(|&&index| follows[index].is_some()).count() * 2 > free().count() {
+        return Driver::Completions;
     }
     let queued = |index: usize| kept[index].recorded.queued;
     let pairs = own.windows(2).filter(|pair| history.after[pair[1]] > 0);
@@ -121,38 +123,25 @@ fn driver(own: &[usize], kept: &[Candidate], history: &History) -> Driver {
     Driver::Clock { in_flight: in_flight.max().unwrap_or(1).max(1), beat }
 }
 
-/// What completed last before an I/O came: indices of I/Os.
-#[derive(Clone, Copy, Debug, Default)]
-struct Latest {
-    of_all: Option<u32>,
-    /// The latest of any process but that of `of_all`.
-    of_others: Option<u32>,
-}
-
 /// Per I/O: what completed last before it, among those that `counts` is true of.
-fn latest_before(kept: &[Candidate], counts: impl Fn(usize) -> bool) -> Vec<Latest> {
+fn latest_before(kept: &[Candidate], counts: impl Fn(usize) -> bool) -> Vec<Option<u32>> {
     let mut ends: Vec<_> = (0..kept.len())
         .filter(|&index| counts(index))
         .filter_map(|index| Some((kept[index].recorded.completed?, index as u32)))
         .collect();
     ends.sort_unstable();
-    let process = |index: u32| kept[index as usize].replay.process;
     let mut next = 0;
-    let mut latest = Latest::default();
+    let mut latest = None;
     let mut found = Vec::with_capacity(kept.len());
     for (index, one) in kept.iter().enumerate() {
         while let Some(&(time, ended)) = ends.get(next)
             && time <= one.recorded.queued
         {
-            if latest.of_all.is_some_and(|before| process(before) != process(ended)) {
-                latest.of_others = latest.of_all;
-            }
-            latest.of_all = Some(ended);
+            latest = Some(ended);
             next += 1;
         }
         // A clock that stepped may show a completion before its I/O: none that comes later in the list.
-        let earlier = |one: Option<u32>| one.filter(|&one| (one as usize) < index);
-        found.push(Latest { of_all: earlier(latest.of_all), of_others: earlier(latest.of_others) });
+        found.push(latest.filter(|&one| (one as usize) < index));
     }
     found
 }
@@ -164,30 +153,22 @@ pub fn inferred_starts(kept: &[Candidate], processes: usize) -> Vec<Start> {
     for (index, one) in kept.iter().enumerate() {
         own[one.replay.process.0 as usize].push(index);
     }
-    let drivers: Vec<_> = own.iter().map(|own| driver(own, kept, &history)).collect();
-    let driver_of = |index: usize| drivers[kept[index].replay.process.0 as usize];
-    let latest = latest_before(kept, |index| driver_of(index) != Driver::Progress);
-    let completed =
-        |index: u32| kept[index as usize].recorded.completed.expect("it was chosen by its completion");
-    let of_another_process = |index: usize| {
-        let process = kept[index].replay.process;
-        let Latest { of_all, of_others } = latest[index];
-        [of_all, of_others].into_iter().flatten().find(|&one| kept[one as usize].replay.process != process)
-    };
-    let follows = followed(kept, &own, &history, |index| {
-        let one = of_another_process(index)?;
-        (kept[index].recorded.queued - completed(one) <= SOON).then_some(one)
-    });
+    let is_write_back: Vec<_> = own.iter().map(|own| is_write_back(own, kept)).collect();
+    let follows = followed(kept, &own, &history, &is_write_back);
+    let drivers: Vec<_> = own.iter().map(|own| driver(own, kept, &history, &follows)).collect();
+    let latest = latest_before(kept, |index| !is_write_back[kept[index].replay.process.0 as usize]);
     let mut index_in_process = vec![0_usize; processes];
     let mut starts = Vec::with_capacity(kept.len());
     for (index, Candidate { recorded, replay, .. }) in kept.iter().enumerate() {
         let process = replay.process.0 as usize;
         let queued = recorded.queued;
         let start = match (drivers[process], follows[index]) {
-            (Driver::Progress, _) => match latest[index].of_all {
-                Some(ended) => {
-                    Start { follows: Some(ended), think: queued - completed(ended), ..Start::default() }
-                }
+            (Driver::Progress, _) => match latest[index] {
+                Some(ended) => Start {
+                    follows: Some(ended),
+                    think: queued - completed(kept, ended).max(history.submitted[index]),
+                    ..Start::default()
+                },
                 None => Start::at(queued),
             },
             (Driver::Clock { in_flight, beat }, _) => {
@@ -201,7 +182,7 @@ pub fn inferred_starts(kept: &[Candidate], processes: usize) -> Vec<Start> {
             }
             (Driver::Completions, Some(ended)) => Start {
                 follows: Some(ended),
-                think: queued - completed(ended),
+                think: queued - completed(kept, ended).max(history.since[index]),
                 after: history.after[index],
                 ..Start::default()
             },
@@ -211,44 +192,6 @@ pub fn inferred_starts(kept: &[Candidate], processes: usize) -> Vec<Start> {
         starts.push(start);
     }
     starts
-}
-
-/// Per I/O: the I/O of another process that it follows. A process follows another one if most of
-/// its I/Os that could come soon after completions of the other do, and this is no chance.
-fn followed(
-    kept: &[Candidate],
-    own: &[Vec<usize>],
-    history: &History,
-    soon_after: impl Fn(usize) -> Option<u32>,
-) -> Vec<Option<u32>> {
-    let queued = |index: usize| kept[index].recorded.queued;
-    let mut follows = vec![None; kept.len()];
-    let span = kept.last().map_or(0, |last| (last.recorded.queued - kept[0].recorded.queued).0);
-    for own in own {
-        // Those that came with none of their process in flight, and after a pause: their own completions
-        // did not cause them.
-        let free: Vec<_> = own
-            .iter()
-            .copied()
-            .filter(|&index| history.was_idle(index) && queued(index) - history.since[index] > SOON)
-            .collect();
-        let mut found: HashMap<ProcessId, Vec<(usize, u32)>> = HashMap::new();
-        for &index in &free {
-            if let Some(other) = soon_after(index) {
-                found.entry(kept[other as usize].replay.process).or_default().push((index, other));
-            }
-        }
-        for (other, pairs) in found {
-            let of_other = |one: &&Candidate| one.replay.process == other && one.replay.counted;
-            let ends = kept.iter().filter(of_other).count();
-            let by_chance = ends as f64 * SOON.0 as f64 / span.max(1) as f64;
-            let share = pairs.len() as f64 / free.len() as f64;
-            if pairs.len() >= PAIRS && share > SHARE && share > BEYOND_CHANCE * by_chance {
-                pairs.iter().for_each(|&(index, one)| follows[index] = Some(one));
-            }
-        }
-    }
-    follows
 }
 
 #[cfg(test)]

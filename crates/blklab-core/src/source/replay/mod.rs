@@ -11,6 +11,7 @@
 //!
 //! Submission takes no CPU time, because the recorded times contain it; nor does completion.
 
+mod following;
 mod history;
 mod inferred;
 mod plan;
