@@ -18,6 +18,8 @@ pub struct History {
     pub since: Vec<Nanos>,
     /// Per I/O: when the I/O of the process before it was in the block layer.
     pub submitted: Vec<Nanos>,
+    /// Per I/O: its process has none before it.
+    is_first: Vec<bool>,
 }
 
 impl History {
@@ -33,10 +35,11 @@ impl History {
             after: Vec::new(),
             since: Vec::new(),
             submitted: Vec::new(),
+            is_first: Vec::new(),
         };
         let mut passed = vec![0_usize; processes];
         let mut counted = vec![0_u32; processes];
-        let mut submitted = vec![Nanos::ZERO; processes];
+        let mut submitted: Vec<Option<Nanos>> = vec![None; processes];
         for Candidate { recorded, replay, .. } in kept {
             let process = replay.process.0 as usize;
             let (times, next) = (&completions[process], &mut passed[process]);
@@ -48,23 +51,26 @@ impl History {
             history.after.push(after as u32);
             history.counted_before.push(counted[process]);
             let completed = if after == 0 { Nanos::ZERO } else { times[after - 1] };
-            let before = submitted[process].min(recorded.queued);
+            history.is_first.push(submitted[process].is_none());
+            let before = submitted[process].unwrap_or_default().min(recorded.queued);
             history.submitted.push(before);
             history.since.push(completed.max(before).min(recorded.queued));
             // One that waits for a flush of the kernel's is inserted after that; its process goes on.
             let is_flushed = replay.preflush || replay.op == Op::Flush;
-            submitted[process] = recorded.inserted.filter(|_| !is_flushed).unwrap_or(recorded.queued);
+            submitted[process] = Some(recorded.inserted.filter(|_| !is_flushed).unwrap_or(recorded.queued));
             counted[process] += u32::from(replay.counted);
         }
         history
     }
 
-    /// Closed loop: after as many completions as in the recording, and the think time since.
+    /// Closed loop: after as many completions as in the recording, and the think time since. The first of
+    /// a process comes at its time.
     pub fn start(&self, index: usize, recorded: &Io) -> Start {
-        match self.after[index] {
-            0 => Start::at(recorded.queued),
-            after => Start { after, think: recorded.queued - self.since[index], ..Start::default() },
+        if self.is_first[index] {
+            return Start::at(recorded.queued);
         }
+        let think = recorded.queued - self.since[index];
+        Start { after: self.after[index], goes_on: true, think, ..Start::default() }
     }
 
     /// No counted I/O of the process was in flight when this one came.

@@ -43,6 +43,8 @@ pub struct Start {
     pub after: u32,
     /// This I/O has completed: an index in the list of all.
     pub follows: Option<u32>,
+    /// The I/O of its process before it is in the block layer, and no time of its own is set.
+    pub goes_on: bool,
     /// This time has passed since then, and since the I/O of its process before it was in the block
     /// layer: a process may have to wait for a request.
     pub think: Nanos,
@@ -286,7 +288,7 @@ impl Replay {
         if start.after > process.completed() {
             return None;
         }
-        let since = match start.after > 0 || start.follows.is_some() {
+        let since = match start.after > 0 || start.follows.is_some() || start.goes_on {
             true => followed.max(process.completion(start.after)).max(process.submitted),
             false => Nanos::ZERO,
         };
