@@ -1207,10 +1207,12 @@ def replay(
     seed: int,
     cancel: CancelToken | None,
     window: tuple[int, int, int] | None = None,
+    out: Path | None = None,
 ) -> tuple[Run, ReplayNotes]:
     """Replay to the end without the GIL: `way` is ``open``, ``closed`` or ``inferred``, `fit`
-    ``refuse``, ``wrap`` or ``scale``; `window` as of `simulate`. InputError,
-    KeyboardInterrupt, RuntimeError as of `simulate`."""
+    ``refuse``, ``wrap`` or ``scale``; `window` as of `simulate`; with `out`, a new file, the
+    replay is recorded there. InputError, KeyboardInterrupt, RuntimeError as of `simulate`; OSError
+    of writing."""
 
 def record(
     job: Job,

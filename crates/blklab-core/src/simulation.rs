@@ -95,30 +95,41 @@ pub struct Recorded {
 /// # Errors
 /// See [`RunError`].
 pub fn run_and_record(setup: Setup<'_>, watch: &Watch) -> Result<Recorded, RunError> {
-    let header = Header {
-        source: SIMULATOR.to_owned(),
-        level: Level::Bio,
-        resolution: Nanos(1),
-        capacity: Some(setup.disk.limits().capacity),
-        ..Header::default()
-    };
+    let header = header(&setup.disk);
     let mut engine = setup.engine(watch);
     engine.record();
     let mut measured = engine.run(watch)?;
     let mut ios = std::mem::take(&mut measured.devices[0].recorded);
-    let mut tables = Tables::default();
-    let device = tables.devices.id("8:0");
-    let flusher = tables.processes.id("kworker");
     let jobs = &measured.source;
     let name = |process: u32| {
         let owner = usize::try_from(jobs.owner(ProcessId(process))).ok();
         owner.map_or("", |owner| &jobs.results[owner].name)
     };
-    for io in &mut ios {
+    let tables = named(&mut ios, name);
+    Ok(Recorded { result: result(measured), ios, tables, header })
+}
+
+/// The header of a recording of a run on that disk.
+fn header(disk: &AnyDisk) -> Header {
+    Header {
+        source: SIMULATOR.to_owned(),
+        level: Level::Bio,
+        resolution: Nanos(1),
+        capacity: Some(disk.limits().capacity),
+        ..Header::default()
+    }
+}
+
+/// Gives the I/Os their names: of the device, and of each process, numbered from 0.
+fn named<'a>(ios: &mut [Io], name: impl Fn(u32) -> &'a str) -> Tables {
+    let mut tables = Tables::default();
+    let device = tables.devices.id("8:0");
+    let flusher = tables.processes.id("kworker");
+    for io in ios {
         io.device = device;
         io.process = if io.pid == KERNEL { flusher } else { tables.processes.id(name(io.pid - 1)) };
     }
-    Ok(Recorded { result: result(measured), ios, tables, header })
+    tables
 }
 
 /// The parts of a replay.
@@ -176,20 +187,22 @@ pub fn replay(
     Ok(result_of_replay(measured, plan, names))
 }
 
-/// Replays a recording, and records that: with the numbers of processes in the plan.
+/// Replays a recording, and records that.
 ///
 /// # Errors
 /// See [`ReplayFailed`].
-pub fn replay_and_record(
-    setup: ReplaySetup<'_>,
-    watch: &Watch,
-) -> Result<(RunResult, Vec<Io>), ReplayFailed> {
-    let (plan, names) = (setup.plan, setup.names);
+pub fn replay_and_record(setup: ReplaySetup<'_>, watch: &Watch) -> Result<Recorded, ReplayFailed> {
+    let (plan, names, header) = (setup.plan, setup.names, header(&setup.disk));
     let mut engine = setup.engine(watch)?;
     engine.record();
     let mut measured = engine.run(watch)?;
-    let ios = std::mem::take(&mut measured.devices[0].recorded);
-    Ok((result_of_replay(measured, plan, names), ios))
+    let mut ios = std::mem::take(&mut measured.devices[0].recorded);
+    let of = |process: u32| &plan.processes[process as usize];
+    let tables = named(&mut ios, |process| names.name(of(process).name));
+    for io in ios.iter_mut().filter(|io| io.pid != KERNEL) {
+        io.pid = of(io.pid - 1).pid;
+    }
+    Ok(Recorded { result: result_of_replay(measured, plan, names), ios, tables, header })
 }
 
 fn result_of_replay(mut measured: Measured<Replayed>, plan: &ReplayPlan, names: &Names) -> RunResult {

@@ -29,7 +29,7 @@ fn replay(recorded: &Recorded, way: Way, disk: &str, scheduler: &str) -> Vec<Io>
         host: Host::FREE,
         memory: &MemoryConfig::settings(),
     };
-    simulation::replay_and_record(setup, &Watch::default()).expect("it runs to its end").1
+    simulation::replay_and_record(setup, &Watch::default()).expect("it runs to its end").ios
 }
 
 /// Throughput and a latency of bios: what a recording shows of a run.

@@ -1,12 +1,13 @@
 //! Recordings as loads: kept in memory and replayed, or made of a simulated run.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use blklab_core::InputError;
 use blklab_core::recorded::{Header, Io, Tables};
+use blklab_core::result::RunResult;
 use blklab_core::simulation::{self, Recorded, ReplayFailed, ReplaySetup};
 use blklab_core::source::replay::{Fit, Settings, Way, plan};
 use blklab_core::units::Nanos;
@@ -155,9 +156,10 @@ fn unknown(option: &str, found: &str, expected: &str) -> PyErr {
     bad_input(InputError::new(format!("{option}: no '{found}'; there is: {expected}")))
 }
 
-/// Replays a recording on a modelled disk, without the GIL.
+/// Replays a recording on a modelled disk, without the GIL. With `out`, a new file, the I/O of the replay
+/// is written there as a recording.
 #[pyfunction]
-#[pyo3(signature = (recording, disk, scheduler, host, way, fit, seed, cancel, window=None))]
+#[pyo3(signature = (recording, disk, scheduler, host, way, fit, seed, cancel, window=None, out=None))]
 #[expect(clippy::too_many_arguments, reason = "what a replay is, and how it is followed")]
 pub fn replay(
     py: Python<'_>,
@@ -170,6 +172,7 @@ pub fn replay(
     seed: u64,
     cancel: Option<&CancelToken>,
     window: Option<(u64, u64, usize)>,
+    out: Option<PathBuf>,
 ) -> PyResult<(Run, ReplayNotes)> {
     let way = self::way(way).ok_or_else(|| unknown("way", way, "open, closed, inferred"))?;
     let fit = self::fit(fit).ok_or_else(|| unknown("fit", fit, "refuse, wrap, scale"))?;
@@ -187,13 +190,20 @@ pub fn replay(
             host: host.host,
             memory: &host.of_memory,
         };
-        let result =
-            watched(&watch, || simulation::replay(setup, window_of(window), &watch))?.map_err(|error| {
-                match error {
-                    ReplayFailed::Refused(error) => bad_input(InputError::new(error.to_string())),
-                    ReplayFailed::Run(error) => failed(error),
+        let result = match out {
+            None => watched(&watch, || simulation::replay(setup, window_of(window), &watch))?,
+            Some(out) => {
+                let mut file = BufWriter::new(File::create_new(&out)?);
+                match watched(&watch, || simulation::replay_and_record(setup, &watch))? {
+                    Ok(recorded) => Ok(written(recorded, &mut file)?),
+                    Err(error) => Err(error),
                 }
-            })?;
+            }
+        };
+        let result = result.map_err(|error| match error {
+            ReplayFailed::Refused(error) => bad_input(InputError::new(error.to_string())),
+            ReplayFailed::Run(error) => failed(error),
+        })?;
         let notes = ReplayNotes {
             processes: plan.processes.len(),
             left_out: plan.left_out,
@@ -224,14 +234,20 @@ pub fn record(
         let plan = jobs::plan(&job.file, capacity, seed).map_err(bad_job)?;
         let mut file = BufWriter::new(File::create_new(&out)?);
         let setup = run_setup(&plan, disk, scheduler, host, seed);
-        let run = watched(&watch, || simulation::run_and_record(setup, &watch))?;
-        let Recorded { result, ios, tables, header } = run.map_err(failed)?;
-        let mut writer = Writer::new(&mut file, &header)?;
-        for io in &ios {
-            writer.push(io, &tables)?;
-        }
-        writer.finish(&tables)?;
-        file.flush()?;
-        Ok((Run::new(&result), ios.len() as u64))
+        let recorded = watched(&watch, || simulation::run_and_record(setup, &watch))?.map_err(failed)?;
+        let count = recorded.ios.len() as u64;
+        Ok((Run::new(&written(recorded, &mut file)?), count))
     })
+}
+
+/// Writes the recording; the result of the run.
+fn written(recorded: Recorded, file: &mut BufWriter<File>) -> io::Result<RunResult> {
+    let Recorded { result, ios, tables, header } = recorded;
+    let mut writer = Writer::new(&mut *file, &header)?;
+    for io in &ios {
+        writer.push(io, &tables)?;
+    }
+    writer.finish(&tables)?;
+    file.flush()?;
+    Ok(result)
 }

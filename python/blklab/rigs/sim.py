@@ -64,9 +64,11 @@ class SimRig(ModelledDisks):
         return Result.from_run(run)
 
     def record(self, experiment: Experiment, out: Path) -> Result:
-        """Run a job file, and write its I/O as a recording to `out`; errors as of `run`, and
-        RunError if it cannot be written."""
+        """Run a job file or replay a recording, and write its I/O as a recording to `out`; errors
+        as of `run`, and RunError if it cannot be written."""
         with _run_errors():
+            if recordings.is_recording(experiment.job):
+                return self._replay(experiment, out)
             host = core.host(experiment.host)
             run, _ = _core.record(
                 core.job(experiment.job, host, experiment.ignore_unsupported),
@@ -79,8 +81,8 @@ class SimRig(ModelledDisks):
             )
         return Result.from_run(run)
 
-    def _replay(self, experiment: Experiment) -> Result:
-        """A job of the result is a recorded process."""
+    def _replay(self, experiment: Experiment, out: Path | None = None) -> Result:
+        """A job of the result is a recorded process. With `out` the replay is recorded there."""
         replay = recordings.chosen(experiment.job)
         run, told = _core.replay(
             self.recordings.of(replay),
@@ -92,6 +94,7 @@ class SimRig(ModelledDisks):
             experiment.seed,
             self._cancel,
             _window(experiment),
+            out,
         )
         return dataclasses.replace(Result.from_run(run), notes=recordings.notes(told, replay.fit))
 

@@ -6,7 +6,7 @@ use crate::request::Bio;
 use crate::units::Nanos;
 
 /// One contiguous I/O of a process or of the page cache, cut into bios at [`BIO_SECTORS`] and at
-/// the queue's `max_sectors`.
+/// the queue's `max_sectors`; or one bio of any length, cut at the latter.
 #[derive(Clone, Copy, Debug)]
 pub struct BioStream {
     /// The next bio to submit.
@@ -15,6 +15,8 @@ pub struct BioStream {
     in_bio: u32,
     /// All sectors after it.
     rest: u32,
+    /// The length of a bio of its submitter.
+    bio_sectors: u32,
     manner: Manner,
     /// Its submitter has slept, waiting for a request.
     slept: bool,
@@ -27,12 +29,23 @@ impl BioStream {
     /// All of `whole`.
     #[inline]
     pub fn new(whole: Bio, max_sectors: u32) -> BioStream {
-        let in_bio = whole.sectors.min(BIO_SECTORS);
+        BioStream::in_bios(whole, max_sectors, BIO_SECTORS)
+    }
+
+    /// One bio, which may be larger: of pages that are contiguous in memory.
+    pub fn one(whole: Bio, max_sectors: u32) -> BioStream {
+        BioStream::in_bios(whole, max_sectors, whole.sectors)
+    }
+
+    #[inline]
+    fn in_bios(whole: Bio, max_sectors: u32, bio_sectors: u32) -> BioStream {
+        let in_bio = whole.sectors.min(bio_sectors);
         let sectors = in_bio.min(max_sectors);
         BioStream {
             next: Bio { sectors, ..whole },
             in_bio: in_bio - sectors,
             rest: whole.sectors - sectors,
+            bio_sectors,
             manner: Manner::PLUGGED,
             slept: false,
         }
@@ -75,7 +88,7 @@ impl BioStream {
                 return Submitted::Taken;
             }
             if self.in_bio == 0 {
-                self.in_bio = self.rest.min(BIO_SECTORS);
+                self.in_bio = self.rest.min(self.bio_sectors);
             }
             self.next.sector = self.next.sector.offset(self.next.sectors);
             self.next.sectors = self.in_bio.min(block.limits().max_sectors);

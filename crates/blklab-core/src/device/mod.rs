@@ -10,7 +10,7 @@ mod layout;
 mod stream;
 mod waiters;
 
-use crate::block::{BioStream, Block, Manner, Submitted};
+use crate::block::{BIO_SECTORS, BioStream, Block, Manner, Submitted};
 use crate::containers::few::Few;
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::{Cpus, Driver, Lock};
@@ -125,6 +125,19 @@ impl Device {
             None => None,
         };
         Some(BioStream::new(whole, max_sectors).of(Manner { again, ..manner }))
+    }
+
+    /// The number of parts into which a bio of that length is split.
+    pub fn parts_of_bio(&self, sectors: u32) -> u32 {
+        sectors.div_ceil(self.block.limits().max_sectors).max(1)
+    }
+
+    /// As [`Device::begin`], but for one bio of any length.
+    pub fn begin_bio(&mut self, now: Nanos, bio: Bio, manner: Manner) -> Option<BioStream> {
+        match self.parts_of_bio(bio.sectors) {
+            1 if bio.sectors <= BIO_SECTORS => self.begin(now, bio, manner),
+            _ => Some(BioStream::one(bio, self.block.limits().max_sectors).of(manner)),
+        }
     }
 
     /// Flushes the plug to the scheduler, and dispatches requests to the disk.

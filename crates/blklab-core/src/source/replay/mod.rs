@@ -311,7 +311,7 @@ impl Replay {
             let nothing_to_flush = io.op == Op::Flush && !device.block.has_volatile_write_cache();
             self.bios_left[index as usize] = 1;
             if !nothing_to_flush {
-                self.bios_left[index as usize] = device.bios_of(io.sectors);
+                self.bios_left[index as usize] = device.parts_of_bio(io.sectors);
                 let bio = Bio {
                     op: io.op,
                     sector: io.place.sector,
@@ -330,7 +330,7 @@ impl Replay {
                     Plug::None => Manner::on_a_device(io.op, io.sectors),
                     Plug::Ends | Plug::GoesOn => Manner::PLUGGED,
                 };
-                let left = device.begin(now, bio, manner);
+                let left = device.begin_bio(now, bio, manner);
                 process.stream = left.map(|stream| (io.place.device, stream));
             }
             if nothing_to_flush {
