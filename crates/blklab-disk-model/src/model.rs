@@ -303,6 +303,7 @@ fn configure(values: &Values) -> Result<(DiskLimits, Config), Conflict> {
             "sas" => Some(SAS_ADAPTER_TAGS),
             _ => None,
         },
+        flush_alone: values.text("transport") == "sata",
         hw_queues,
         max_hw_sectors: (values.whole("max_hw_sectors_kib") * 2) as u32,
         logical_block_bytes: values.whole("logical_block_bytes") as u32,

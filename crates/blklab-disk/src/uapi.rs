@@ -243,6 +243,7 @@ mod tests {
             rotational: true,
             queue_depth: 32,
             adapter_tags: Some(32),
+            flush_alone: true,
             hw_queues: 1,
             max_hw_sectors: 2560,
             logical_block_bytes: 512,

@@ -18,11 +18,12 @@ impl Block {
         if !self.is_none || !self.to_run.is_empty() || self.queue_command_waits() {
             return false;
         }
-        let hw_queue = &mut self.hw_queues[usize::from(self.requests[id].hw_queue)];
+        let index = usize::from(self.requests[id].hw_queue);
+        let hw_queue = &self.hw_queues[index];
         let is_first = hw_queue.parked.is_none() && self.scheduler.waiting() == 0;
-        let takes = is_first && hw_queue.in_flight < self.limits.queue_depth;
+        let takes = is_first && hw_queue.in_flight < self.limits.queue_depth && !self.flush_excludes();
         if takes {
-            hw_queue.refused.taken();
+            self.hw_queues[index].refused.taken();
             self.issue(now, id, disk);
         }
         takes
@@ -47,9 +48,18 @@ impl Block {
     /// Dispatches as many requests as the scheduler allows and the disk takes.
     #[inline]
     pub fn run(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if self.flushes.deferred {
+            self.start_deferred(now, disk);
+        }
         if !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
             self.run_marked(now, disk);
         }
+    }
+
+    /// The driver has a flush, beside which it takes nothing else.
+    #[inline]
+    pub(super) fn flush_excludes(&self) -> bool {
+        self.rules.flush_alone && self.flushes.request.is_some()
     }
 
     /// Runs a hardware queue without a new event, unless the run cannot change anything.
@@ -82,6 +92,10 @@ impl Block {
             self.hw_queues[usize::from(hw_queue)].to_run = false;
             if self.rules.refuses {
                 self.run_refusing(now, hw_queue, disk);
+                continue;
+            }
+            if self.flush_excludes() || !self.hw_queues[usize::from(hw_queue)].refused.is_empty() {
+                self.run_beside_flush(now, hw_queue, disk);
                 continue;
             }
             while self.scheduler.waiting() > 0 {
@@ -146,6 +160,11 @@ impl Block {
             self.hw_queues[index].restart = true;
         }
         loop {
+            if self.flush_excludes() {
+                // Not even peeked at (`queue_flush_queueable`).
+                self.hw_queues[index].restart = true;
+                return;
+            }
             // In front of what was peeked at (`ELEVATOR_INSERT_FRONT`).
             if hw_queue == 0
                 && self.probes_waiting > 0
@@ -179,7 +198,7 @@ impl Block {
 
     /// The scheduler has requests but dispatches none: the worker asks again later, unless it is
     /// woken before (`blk_mq_delay_run_hw_queues`).
-    fn try_later(&mut self, now: Nanos, hw_queue: u16) {
+    pub(super) fn try_later(&mut self, now: Nanos, hw_queue: u16) {
         let polls = !self.rules.always_restarts && self.worker_due == Nanos::NEVER;
         if polls && self.scheduler.has_work(hw_queue) {
             self.worker_due = self.limits.ticks.timer(now, self.limits.ticks.span(BUDGET_DELAY));
@@ -199,18 +218,38 @@ impl Block {
         self.in_flight += 1;
         let request = &mut self.requests[id];
         request.issued = now;
-        self.hw_queues[usize::from(request.hw_queue)].in_flight += 1;
-        disk.submit(
-            now,
-            Command {
-                tag: Tag(id.0),
-                op: request.op,
-                sector: request.sector,
-                sectors: request.sectors,
-                fua: request.fua && !self.flush_after_fua,
-                // Linux leaves NCQ priorities off (`ncq_prio_enable`).
-            },
-        );
+        let hw_queue = &mut self.hw_queues[usize::from(request.hw_queue)];
+        hw_queue.in_flight += 1;
+        if self.rules.flush_alone && request.op == Op::Flush && hw_queue.in_flight > 1 {
+            self.flushes.deferred = true;
+            return;
+        }
+        self.give(now, id, disk);
+    }
+
+    /// Gives the disk the command of a request.
+    #[inline]
+    fn give(&self, now: Nanos, id: RequestId, disk: &mut AnyDisk) {
+        let request = &self.requests[id];
+        let command = Command {
+            tag: Tag(id.0),
+            op: request.op,
+            sector: request.sector,
+            sectors: request.sectors,
+            fua: request.fua && !self.flush_after_fua,
+            // Linux leaves NCQ priorities off (`ncq_prio_enable`).
+        };
+        disk.submit(now, command);
+    }
+
+    /// A flush that the driver keeps goes to the disk, once that has nothing else to do.
+    #[cold]
+    fn start_deferred(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        let flush = self.flushes.request.filter(|_| self.hw_queues[0].in_flight == 1);
+        if let Some(flush) = flush {
+            self.flushes.deferred = false;
+            self.give(now, flush, disk);
+        }
     }
 
     /// A command without data, which needs no tag and passes the scheduler by.

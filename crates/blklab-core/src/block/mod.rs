@@ -138,6 +138,8 @@ struct Flushes {
     running: Vec<u64>,
     /// The request that carries `running`.
     request: Option<RequestId>,
+    /// The driver keeps it until the disk has nothing else to do.
+    deferred: bool,
 }
 
 /// The request queue of one disk.

@@ -1,6 +1,7 @@
-//! Requests that the driver has refused, without a scheduler.
+//! Requests that the driver has refused.
 //!
-//! Under `none` nothing checks whether the disk takes one more before a request leaves the plug or
+//! Under a scheduler that is only while a SATA disk flushes its cache, beside which libata lets nothing
+//! else go; see [`Block::run_beside_flush`]. Under `none` nothing checks whether the disk takes one more before a request leaves the plug or
 //! the software queue, and SCSI refuses the request while the disk is full. It then waits in a list
 //! of its own (`hctx->dispatch`), which goes before all others and takes no merges. After
 //! `blk-mq.c` and `blk-mq-sched.c` of Linux 7.3:
@@ -14,8 +15,8 @@
 //!   one by one, each only if the disk takes it, and a request without a plug is left to the worker.
 //! * After a refusal the queue runs again with the next completion, or after 3 ms.
 //!
-//! Only a disk that takes fewer commands than the host adapter has tags refuses anything, such as
-//! SATA without NCQ. Left out: refused flushes, which make the queue busy too.
+//! Without a flush only a disk that takes fewer commands than the host adapter has tags refuses
+//! anything, such as SATA without NCQ. Left out: refused flushes, which make the queue busy too.
 
 use std::collections::VecDeque;
 
@@ -75,7 +76,7 @@ impl Refused {
 impl Block {
     /// The disk takes one more command.
     fn takes_one_more(&self, hw_queue: u16) -> bool {
-        self.hw_queues[usize::from(hw_queue)].in_flight < self.limits.queue_depth
+        self.hw_queues[usize::from(hw_queue)].in_flight < self.limits.queue_depth && !self.flush_excludes()
     }
 
     /// A bio without a plug goes to the software queue, since the driver has lately refused others
@@ -126,11 +127,57 @@ impl Block {
         while let Some(id) = self.take_queued(now, hw_queue) {
             self.hw_queues[index].refused.requests.push_back(id);
         }
-        if !self.hw_queues[index].refused.is_empty() && !self.issue_refused(now, hw_queue, disk) {
+        if !self.hw_queues[index].refused.is_empty() {
+            self.issue_taken_out(now, hw_queue, disk);
+        }
+    }
+
+    /// Issues what has just been taken out of the queue; false if the disk does not take all of it.
+    fn issue_taken_out(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) -> bool {
+        if self.issue_refused(now, hw_queue, disk) {
+            return true;
+        }
+        let queue = &mut self.hw_queues[usize::from(hw_queue)];
+        queue.restart = true;
+        if !queue.refused.tried {
+            self.mark(hw_queue);
+            self.worker_woken = true;
+        }
+        false
+    }
+
+    /// Runs a hardware queue under a scheduler while the driver has a flush or requests are refused: as
+    /// many as the disk has room for leave the scheduler before the driver is asked
+    /// (`__blk_mq_do_dispatch_sched`).
+    #[cold]
+    pub(super) fn run_beside_flush(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
+        let index = usize::from(hw_queue);
+        if !self.hw_queues[index].refused.is_empty() {
             self.hw_queues[index].restart = true;
-            if !self.hw_queues[index].refused.tried {
-                self.mark(hw_queue);
-                self.worker_woken = true;
+            self.hw_queues[index].refused.tried = true;
+            if !self.issue_refused(now, hw_queue, disk) {
+                return;
+            }
+        }
+        loop {
+            let most = if self.hw_queues[index].refused.is_busy() { 1 } else { usize::MAX };
+            while self.scheduler.waiting() > 0 && self.hw_queues[index].refused.requests.len() < most {
+                let queue = &mut self.hw_queues[index];
+                if queue.in_flight as usize + queue.refused.requests.len() >= self.limits.queue_depth as usize
+                {
+                    queue.restart = true;
+                    break;
+                }
+                let Some(id) = self.scheduler.dispatch(&queue!(self, now), hw_queue) else {
+                    if self.hw_queues[index].refused.is_empty() {
+                        self.try_later(now, hw_queue);
+                    }
+                    break;
+                };
+                self.hw_queues[index].refused.requests.push_back(id);
+            }
+            if self.hw_queues[index].refused.is_empty() || !self.issue_taken_out(now, hw_queue, disk) {
+                return;
             }
         }
     }

@@ -35,6 +35,9 @@ pub(super) struct Rules {
     /// Without a scheduler the driver may refuse a request that is already out of the software
     /// queue, because the disk is full; see [`super::refused`].
     pub refuses: bool,
+    /// While the driver has a flush it refuses all else, and it gives the flush to the disk only when
+    /// that has nothing else to do (`ata_std_qc_defer`, `ata_scsi_schedule_deferred_qc`).
+    pub flush_alone: bool,
     /// The scheduler is asked for a request even if none waits (`__elv_next_request`); blk-mq first
     /// looks whether there is work (`has_work`). What the question changes, such as the end of a
     /// turn, then comes later.
@@ -58,6 +61,7 @@ impl Rules {
                 always_restarts: true,
                 peeks: true,
                 refuses: false,
+                flush_alone: disk.flush_alone && host.has_budget(disk),
                 asks_in_vain: true,
                 clock_stands,
             },
@@ -70,6 +74,7 @@ impl Rules {
                 always_restarts: false,
                 peeks: !host.has_budget(disk),
                 refuses: host.has_budget(disk) && !scheduler.is_elevator(),
+                flush_alone: disk.flush_alone && host.has_budget(disk),
                 asks_in_vain: false,
                 clock_stands,
             },

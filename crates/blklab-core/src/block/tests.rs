@@ -311,7 +311,33 @@ fn a_flush_does_not_make_the_worker_forget_what_it_was_to_do_later() {
     let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
     rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk);
     rig.block.run_worker(rig.now, &mut rig.disk);
-    assert_eq!(rig.block.in_flight, 2, "the flush, and what the idle class has waited for");
+    assert_eq!(rig.end_all(), [vec![FLUSHED], vec![100]], "the flush, and what the idle class has waited for");
+}
+
+/// libata lets no queued command be at the disk beside a flush.
+#[test]
+fn a_flush_of_a_sata_disk_waits_for_what_is_there_and_everything_else_for_the_flush() {
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq", "deadline"] {
+        let mut rig = Rig::with_depth(scheduler, true, 8);
+        rig.plug([900, 5_000]);
+        let before = rig.block.in_flight;
+        assert!(before > 0, "{scheduler}");
+        rig.flush();
+        rig.plug([100]);
+        let ended = rig.end_all();
+        let flush = ended.iter().position(|owners| owners == &[FLUSHED]).expect("it ends");
+        assert_eq!(flush, before as usize, "{scheduler}: after what was at the disk: {ended:?}");
+        assert_eq!(ended.last(), Some(&vec![100]), "{scheduler}: {ended:?}");
+    }
+}
+
+#[test]
+fn behind_other_transports_a_flush_is_at_the_disk_beside_others() {
+    let mut rig = Rig::with_depth("mq-deadline", false, 8);
+    rig.plug([900]);
+    rig.flush();
+    rig.plug([100]);
+    assert_eq!(rig.block.in_flight, 3);
 }
 
 #[test]
