@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.ipc
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -46,6 +47,18 @@ def test_fio_prints_what_each_recorded_process_got(here: Path) -> None:
     assert [job["read"]["total_ios"] for job in jobs] == [0, 150]
     again = blklab.replay_trace("load.rec", disk="wd10ezrx", host={})
     assert [job.write.ios for job in again.result.jobs] == [256, 0]
+
+
+def test_a_replay_can_be_recorded_with_the_processes_of_the_recording(here: Path) -> None:
+    done = call("record", "load.rec", "--disk", "su800-128gb", "--out", "again.rec")
+    assert done.exit_code == 0, done.output
+
+    def told(file: str) -> list[tuple[str, int, int, int]]:
+        table = pyarrow.ipc.open_stream(file).read_all().to_pydict()
+        names = ("process", "pid", "sector", "sectors")
+        return sorted(zip(*(table[name] for name in names), strict=True))
+
+    assert told("again.rec") == told("load.rec")
 
 
 def test_a_comparison_takes_recordings_beside_jobs_and_is_stored_with_them(here: Path) -> None:
@@ -148,6 +161,11 @@ def test_a_job_file_of_any_name_stays_a_job_file(tmp_path: Path) -> None:
         (("fio", "load.rec:format=msr"), "load.rec"),
         (("fio", "load.rec", "--rig", "kernel"), "recorded I/O; --rig kernel does not replay"),
         (("fio", "load.rec", "--rig", "live"), "recorded I/O; --rig live does not replay"),
+        (
+            ("record", "load.rec", "--rig", "kernel", "--out", "x.rec"),
+            "recorded I/O; --rig kernel does not replay",
+        ),
+        (("record", "sqlite", "--out", "x.rec"), "sqlite: is a program, not a job; to record one"),
         (("verify", "load.rec"), "recorded I/O; --rig kernel does not replay"),
     ],
 )

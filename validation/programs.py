@@ -3,8 +3,9 @@
 ``python -m validation.programs [--out FILE] [--only NAME] [--keep DIRECTORY]``. Each program runs in a guest of the
 kernel rig, on ext4 on a disk model, under each scheduler on each disk, and is recorded. Each of
 these recordings is replayed on the simulator in the place of all others: another run of the same
-program there is the truth. Compared are the time of the whole load and the 99th percentile of its
-reads, or of its writes if it hardly reads. The exit code is 1 if replays as inferred, the way that
+program there is the truth. Compared are the time of the whole load, the 99th percentile of its
+reads, or of its writes if it hardly reads, and the scheduler with the shortest time on each disk,
+where the schedulers differ by `WINNER_DIFFERENCE`. The exit code is 1 if replays as inferred, the way that
 `blklab whatif` names first, are worse than `BAR`.
 
 Skipped with the reason where no kernel is built or a guest cannot be started.
@@ -36,10 +37,11 @@ PLACES = (
     ("wd10ezrx", "none"), ("wd10ezrx", "mq-deadline"), ("wd10ezrx", "bfq"),
     ("su800-128gb", "none"), ("su800-128gb", "mq-deadline"), ("su800-128gb", "bfq"),
 )  # fmt: skip
+WINNER_DIFFERENCE = 0.05
 _SAME_SIZE = ":capacity_sectors=234441648"
 """So that every recording fits every disk."""
 _QUEUE = ":max_sectors_kb=1280,read_ahead_kb=128"
-"""Of the simulator and of Linux to 6.15; later ones choose by the disk, and with that the size of I/Os."""
+"""As in the simulator and Linux to 6.15; later ones choose by the disk, and so the size of I/Os."""
 _READS_MIN = 100
 _PAUSE_S = 4
 """Before the part that counts, so that it can be found in a recording."""
@@ -122,6 +124,8 @@ class Row:
     recorded: str
     replayed: str
     way: str
+    span_ns: int
+    true_span_ns: int
     span_off: float
     p99_off: float
 
@@ -132,7 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="write each row there, as JSON")
     parser.add_argument("--only", help="one program, by its name")
     parser.add_argument(
-        "--keep", type=Path, help="keep the recordings there; those of an earlier call are not repeated"
+        "--keep",
+        type=Path,
+        help="keep the recordings there; those of an earlier call are not repeated",
     )
     asked = parser.parse_args(arguments)
     chosen = [one for one in PROGRAMS if asked.only in (None, one.name)]
@@ -149,7 +155,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shares = {way: _shares([row for row in rows if row.way == way]) for way in WAYS}
     _print(rows, shares)
     if asked.out:
-        document = {"bar": BAR, "shares": shares, "rows": [asdict(row) for row in rows]}
+        document = {
+            "bar": BAR,
+            "shares": shares,
+            "winners": {way: winners([row for row in rows if row.way == way]) for way in WAYS},
+            "rows": [asdict(row) for row in rows],
+        }
         write_whole(asked.out, json.dumps(document, indent=1) + "\n")
     good = all(shares["inferred"][figure] >= share for figure, (_, share) in BAR.items())
     return 0 if good else 1
@@ -232,13 +243,17 @@ def _replay(
     way: Way,
 ) -> Row:
     (disk, scheduler), truth = PLACES[other], truths[other]
-    replayed = blklab.replay_trace(files[one], disk=disk + _SAME_SIZE, scheduler=scheduler + _QUEUE, way=way)
+    replayed = blklab.replay_trace(
+        files[one], disk=disk + _SAME_SIZE, scheduler=scheduler + _QUEUE, way=way
+    )
     p99_ns = replayed.result.histogram(truth.op).percentiles([99])[0]
     return Row(
         program.name,
         " ".join(PLACES[one]),
         " ".join(PLACES[other]),
         way,
+        replayed.result.duration_ns,
+        truth.span_ns,
         replayed.result.duration_ns / truth.span_ns - 1,
         float(p99_ns) / truth.p99_ns - 1,
     )
@@ -250,6 +265,27 @@ def _shares(rows: Sequence[Row]) -> dict[str, float]:
     return {
         figure: float(np.mean(np.abs(off[figure]) <= most)) for figure, (most, _) in BAR.items()
     }
+
+
+def winners(rows: Sequence[Row]) -> tuple[int, int]:
+    """Of all recordings replayed on a disk: how often the scheduler with the shortest replay is the
+    program's best, to within `WINNER_DIFFERENCE`, and how often schedulers differ by more."""
+    right = of = 0
+    groups = {(row.program, row.recorded, row.replayed.split()[0], row.way) for row in rows}
+    for program, recorded, disk, way in sorted(groups):
+        own = [
+            row
+            for row in rows
+            if (row.program, row.recorded, row.way) == (program, recorded, way)
+            and row.replayed.split()[0] == disk
+        ]
+        best = min(row.true_span_ns for row in own)
+        if max(row.true_span_ns for row in own) <= best * (1 + WINNER_DIFFERENCE):
+            continue
+        of += 1
+        chosen = min(own, key=lambda row: row.span_ns)
+        right += chosen.true_span_ns <= best * (1 + WINNER_DIFFERENCE)
+    return right, of
 
 
 def _print(rows: Sequence[Row], shares: Mapping[Way, Mapping[str, float]]) -> None:
@@ -268,7 +304,8 @@ def _print(rows: Sequence[Row], shares: Mapping[Way, Mapping[str, float]]) -> No
             f"{found[figure]:.0%} of {figure} within {most:.0%}"
             for figure, (most, _) in BAR.items()
         )
-        print(f"{way}: {', '.join(parts)}")
+        right, of = winners([row for row in rows if row.way == way])
+        print(f"{way}: {', '.join(parts)}; {right} of {of} winners right")
 
 
 if __name__ == "__main__":

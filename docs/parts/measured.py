@@ -87,7 +87,8 @@ def whatif_programs() -> str:
     shares = "; ".join(
         f"{way}: {kept['shares'][way]['span']:.0%} of the times within "
         f"{kept['bar']['span'][0]:.0%}, {kept['shares'][way]['p99']:.0%} of the 99th percentiles "
-        f"within {kept['bar']['p99'][0]:.0%}"
+        f"within {kept['bar']['p99'][0]:.0%}, {kept['winners'][way][0]} of "
+        f"{kept['winners'][way][1]} best schedulers right"
         for way in ways
     )
     heads = ("program", *(f"{way}: {what}" for way in ways for what in ("time", "p99")))

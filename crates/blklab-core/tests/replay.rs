@@ -214,6 +214,29 @@ fn an_open_loop_does_not_wait_for_a_slow_disk() {
     );
 }
 
+/// A write, then one that needs a flush before it, as a journal's commit.
+#[test]
+fn the_latency_of_a_write_with_a_preflush_has_the_flush_in_it() {
+    let write = arrival(0, 0, Op::Write, 0, 1_000_000, 8);
+    let flush = arrival(500, 0, Op::Flush, 0, 0, 0);
+    let follows = Start { follows: Some(1), ..Start::default() };
+    let commit = ReplayIo { start: follows, preflush: true, ..arrival(500, 0, Op::Write, 0, 9_000_000, 8) };
+    let outcomes = run(&[write, flush, commit], &[("wd10ezrx", "none")]).source.outcomes;
+    assert_eq!(outcomes[2].due, Nanos::from_micros(500));
+    assert!(outcomes[2].issued >= outcomes[1].completed && outcomes[1].completed > Nanos::from_millis(1));
+}
+
+/// A bio of pages that are contiguous in memory is split at the queue's limit only.
+#[test]
+fn a_large_bio_is_split_at_the_largest_request_and_completes_as_one() {
+    let large = arrival(0, 0, Op::Write, 0, 0, 16_384);
+    let measured = run(&[large], &[("wd10ezrx", "none:max_sectors_kb=1280")]);
+    let device = measured.devices.into_iter().next().expect("one");
+    let sectors: Vec<_> = device.trace.finish().2.sectors.iter().map(|&sectors| sectors as u32).collect();
+    assert_eq!(sectors, [2560, 2560, 2560, 2560, 2560, 2560, 1024]);
+    assert_eq!(measured.source.outcomes.len(), 1);
+}
+
 #[test]
 fn arrivals_that_the_machine_cannot_take_are_refused_in_one_line() {
     let world = machine(&[("wd10ezrx", "none")], 1);

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab import _core
+from blklab import _core, programs
 from blklab.api.listener import SILENT, Listener
 from blklab.api.simulate import job_entry
 from blklab.api.traces import import_trace
@@ -71,7 +71,7 @@ def record_run(
     ignore_unsupported: bool = False,
     rig: str | RigSpec = "sim",
 ) -> Result:
-    """Run a fio job on a disk model, and write its I/O as a recording.
+    """Run a fio job on a disk model, or replay a trace there, and write the I/O as a recording.
 
     On the kernel rig the recording is made of the kernel's own block events, which do not tell the
     priorities of I/Os.
@@ -89,8 +89,14 @@ def record_run(
     if spec.name not in ("sim", "kernel"):
         raise InputError(f"--rig: '{spec.name}' records no job; expected sim or kernel")
     place = rig_of(spec)
+    entry = job_entry(job)
+    if programs.is_program(entry):
+        raise InputError(
+            f"{entry.name}: is a program, not a job; to record one on a disk model: "
+            "blklab kernel run --record FILE -- COMMAND"
+        )
     experiment = Experiment(
-        job_entry(job),
+        entry,
         find_disk(place, disk),
         specs.scheduler(scheduler),
         seed,

@@ -26,8 +26,8 @@ def record(
         list[str] | None,
         typer.Argument(
             metavar="[JOB | -- COMMAND...]",
-            help="With a disk model: a fio job file or a workload. Else: a command, which is run "
-            "meanwhile.",
+            help="With a disk model: a fio job file, a workload, or a trace, which is replayed. Else: "
+            "a command, which is run meanwhile.",
             autocompletion=complete.workload,
         ),
     ] = None,
@@ -62,7 +62,7 @@ def record(
     kernel: KernelName = None,
     driver: DriverName = None,
 ) -> None:
-    """Record the I/O of this machine's disk, or of a job on a disk model.
+    """Record the I/O of this machine's disk, or of a job or a replayed trace on a disk model.
 
     To record a program on a disk model: blklab kernel run --record FILE -- COMMAND.
     """

@@ -311,7 +311,11 @@ fn a_flush_does_not_make_the_worker_forget_what_it_was_to_do_later() {
     let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
     rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk);
     rig.block.run_worker(rig.now, &mut rig.disk);
-    assert_eq!(rig.end_all(), [vec![FLUSHED], vec![100]], "the flush, and what the idle class has waited for");
+    assert_eq!(
+        rig.end_all(),
+        [vec![FLUSHED], vec![100]],
+        "the flush, and what the idle class has waited for"
+    );
 }
 
 /// libata lets no queued command be at the disk beside a flush.

@@ -199,7 +199,7 @@ mod tests {
     use super::super::{Fit, ReplayPlan, Settings, Way, plan};
     use super::*;
     use crate::units::Sector;
-    use blklab_base::recorded::{Flags, Io};
+    use blklab_base::recorded::{self, Flags, Io};
 
     const BIG: Sector = Sector(1 << 30);
 
@@ -241,6 +241,74 @@ mod tests {
         let mut ios = pairs();
         ios[1].completed = None;
         assert_eq!(following(&inferred(&ios)), [0, 2, 4, 6, 8, 10]);
+    }
+
+    fn write(pid: u32, queued_us: u64, took_us: u64) -> Io {
+        Io { op: recorded::Op::Write, flags: Flags::default(), ..read(pid, queued_us, took_us) }
+    }
+
+    /// As `sync` of a copy: few I/Os, of which the first comes when the copy is done. Beside that is a
+    /// process that reads all the time.
+    fn one_after_a_copy() -> Vec<Io> {
+        let mut ios: Vec<_> = (0..100).map(|n| read(1, 3_000 * n, 2_990)).collect();
+        ios.extend((0..20).map(|n| read(2, 1_000 * n, 900)));
+        ios.push(read(3, 19_910, 700));
+        ios.push(read(3, 19_910, 900));
+        ios.sort_by_key(|io| io.queued);
+        ios
+    }
+
+    #[test]
+    fn a_single_io_follows_a_process_that_paused_then_and_the_next_goes_on_from_it() {
+        let ios = one_after_a_copy();
+        let plan = inferred(&ios);
+        let [first, second]: [usize; 2] = {
+            let of_it = ios.iter().enumerate().filter(|(_, io)| io.pid == 3).map(|(index, _)| index);
+            of_it.collect::<Vec<_>>().try_into().expect("two")
+        };
+        let followed = plan.ios[first].start.follows.expect("it follows one") as usize;
+        assert_eq!((ios[followed].pid, ios[followed].queued), (2, Nanos::from_micros(19_000)));
+        assert_eq!(plan.ios[first].start.think, Nanos::from_micros(10));
+        let next = plan.ios[second].start;
+        assert_eq!((next.goes_on, next.think, next.not_before), (true, Nanos::ZERO, Nanos::ZERO));
+    }
+
+    #[test]
+    fn ios_beside_a_busy_process_follow_it_no_more_often_than_chance_would_have_it() {
+        let mut ios: Vec<_> = (0..2_000).map(|n| read(1, 150 * n, 140)).collect();
+        ios.extend((0..30).map(|n| read(2, 9_700 * n + 37 * (n % 11), 300)));
+        ios.sort_by_key(|io| io.queued);
+        let plan = inferred(&ios);
+        let followers = ios.iter().zip(&plan.ios).filter(|(_, planned)| planned.start.follows.is_some());
+        assert_eq!(followers.count(), 0);
+    }
+
+    #[test]
+    fn a_commit_follows_write_back_when_all_of_it_is_done_and_not_its_parts() {
+        // Three bursts of four writes each, that end one after the other; a commit after each burst.
+        let mut ios = Vec::new();
+        for burst in 0..3 {
+            let at = 400_000 * burst;
+            ios.extend((0..4).map(|n| write(1, at + n, 20_000 * (n + 1))));
+            ios.push(read(2, at + 80_013, 5_000));
+        }
+        let plan = inferred(&ios);
+        let of_commits: Vec<_> = plan.ios.iter().skip(4).step_by(5).map(|io| io.start.follows).collect();
+        assert_eq!(of_commits, [Some(3), Some(8), Some(13)]);
+    }
+
+    #[test]
+    fn pauses_of_write_back_do_not_add_up_where_it_had_to_wait_for_requests() {
+        // One process reads for 50 ms; then write-back's four writes, each in the block layer only when
+        // the one before has ended.
+        let mut ios = vec![read(1, 0, 50_000)];
+        ios.extend((0..4).map(|n| Io {
+            inserted: Some(Nanos::from_micros(60_000 + 10_000 * n)),
+            ..write(2, 60_000 + if n == 0 { 0 } else { 10_000 * (n - 1) }, 10_000)
+        }));
+        let starts: Vec<_> = inferred(&ios).ios.iter().skip(1).map(|io| io.start.think).collect();
+        assert_eq!(starts[0], Nanos::from_micros(10_000));
+        assert!(starts[1..].iter().all(|&think| think <= Nanos::from_micros(10_000)), "{starts:?}");
     }
 
     #[test]
