@@ -1,12 +1,12 @@
 """Replays of recorded programs against the programs themselves.
 
-``python -m validation.programs [--out FILE] [--only NAME] [--keep DIRECTORY]``. Each program runs in a guest of the
-kernel rig, on ext4 on a disk model, under each scheduler on each disk, and is recorded. Each of
-these recordings is replayed on the simulator in the place of all others: another run of the same
-program there is the truth. Compared are the time of the whole load, the 99th percentile of its
-reads, or of its writes if it hardly reads, and the scheduler with the shortest time on each disk,
-where the schedulers differ by `WINNER_DIFFERENCE`. The exit code is 1 if replays as inferred, the way that
-`blklab whatif` names first, are worse than `BAR`.
+``python -m validation.programs [--out FILE] [--only NAME] [--keep DIRECTORY]``. Each program runs
+in a guest of the kernel rig, on ext4 on a disk model, under each scheduler on each disk, and is
+recorded. Each of these recordings is replayed on the simulator in the place of all others: another
+run of the same program there is the truth. Compared are the time of the whole load, the 99th
+percentile of its reads, or of its writes if it hardly reads, and the scheduler with the shortest
+time on each disk, where the schedulers differ by `WINNER_DIFFERENCE`. The exit code is 1 if replays
+as inferred, the way that `blklab whatif` names first, are worse than `BAR`.
 
 Skipped with the reason where no kernel is built or a guest cannot be started.
 """

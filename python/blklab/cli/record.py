@@ -26,8 +26,8 @@ def record(
         list[str] | None,
         typer.Argument(
             metavar="[JOB | -- COMMAND...]",
-            help="With a disk model: a fio job file, a workload, or a trace, which is replayed. Else: "
-            "a command, which is run meanwhile.",
+            help="With a disk model: a fio job file, a workload, or a trace, which is replayed. "
+            "Else: a command, which is run meanwhile.",
             autocompletion=complete.workload,
         ),
     ] = None,
