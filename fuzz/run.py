@@ -55,7 +55,7 @@ _SLICE_S = 60
 _KEPT_BYTES_MAX = 56 << 10
 """The largest file of a target in the tree: all together stay below 2 MB."""
 _LOG_LINES_MAX = 40
-"""Of the fuzzer's output, for a failed input."""
+"""The number of lines of the fuzzer's output that are shown of a failed input."""
 _COVERAGE = re.compile(r"cov: (\d+)")
 _EXECUTED = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 _RUNS = re.compile(r"^Done (\d+) runs", re.MULTILINE)

@@ -268,8 +268,9 @@ def _shares(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def winners(rows: Sequence[Row]) -> tuple[int, int]:
-    """Of all recordings replayed on a disk: how often the scheduler with the shortest replay is the
-    program's best, to within `WINNER_DIFFERENCE`, and how often schedulers differ by more."""
+    """How often the scheduler with the shortest replay is the program's best, to within
+    `WINNER_DIFFERENCE`, of the recordings and disks where schedulers differ by more, and how many
+    those are."""
     right = of = 0
     groups = {(row.program, row.recorded, row.replayed.split()[0], row.way) for row in rows}
     for program, recorded, disk, way in sorted(groups):
