@@ -1037,9 +1037,6 @@ class LikeProcess:
     @property
     def flushes(self) -> int: ...
     @property
-    def sync(self) -> int:
-        """Synchronous ones."""
-    @property
     def sequential(self) -> int:
         """Those that begin where the one before ended."""
     @property
@@ -1048,9 +1045,6 @@ class LikeProcess:
     @property
     def first_ns(self) -> int:
         """Its first arrival."""
-    @property
-    def last_ns(self) -> int:
-        """Its last completion."""
     @property
     def depth(self) -> int:
         """The most under way at once."""

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use blklab_core::InputError;
-use blklab_core::recorded::{Io, Op};
+use blklab_core::recorded::{Io, Op, Tables};
 use blklab_core::units::{SECTOR_BYTES, Sector};
 use blklab_trace::doctor::Doctor;
 use blklab_trace::likeness::Likeness;
@@ -130,11 +130,9 @@ record! {
         counts: [u64; 3],
         sizes: [Vec<(u64, u64)>; 3],
         flushes: u64,
-        sync: u64,
         sequential: u64,
         span_sectors: (u64, u64),
         first_ns: u64,
-        last_ns: u64,
         depth: u32,
         pauses: u64,
         paused_ns: u64,
@@ -321,7 +319,10 @@ pub fn trace_over_time(
     let read = py.detach(|| {
         let mut trace = Trace::open(&path, &wanted).map_err(Stop::Input)?;
         let mut over = OverTime::default();
-        pass(&mut trace, |io| over.take(io))?;
+        pass(&mut trace, |io, _| {
+            over.take(io);
+            Ok(())
+        })?;
         Ok(over.finish())
     });
     let over = read.map_err(Stop::raised)?;
@@ -353,7 +354,10 @@ pub fn trace_likeness(
     let read = py.detach(|| {
         let mut trace = Trace::open(&path, &wanted).map_err(Stop::Input)?;
         let mut like = Likeness::default();
-        pass(&mut trace, |io| like.take(io))?;
+        pass(&mut trace, |io, _| {
+            like.take(io);
+            Ok(())
+        })?;
         let left_out = like.left_out;
         Ok((like.by_count(trace.tables()), left_out))
     });
@@ -366,11 +370,9 @@ pub fn trace_likeness(
             process.operations[kind].sizes.iter().map(|(a, b)| (*a, *b)).collect()
         }),
         flushes: process.flushes,
-        sync: process.sync,
         sequential: process.sequential,
         span_sectors: process.span.unwrap_or_default(),
         first_ns: process.first.0,
-        last_ns: process.last.0,
         depth: process.depth,
         pauses: process.pauses,
         paused_ns: process.paused.0,
@@ -379,10 +381,10 @@ pub fn trace_likeness(
 }
 
 /// Every I/O of a trace, with a look for Ctrl-C between.
-fn pass(trace: &mut Trace, mut take: impl FnMut(&Io)) -> Result<(), Stop> {
+fn pass(trace: &mut Trace, mut take: impl FnMut(&Io, &Tables) -> Result<(), Stop>) -> Result<(), Stop> {
     let mut count = 0_u64;
     while let Some(io) = trace.next_io().map_err(Stop::Input)? {
-        take(&io);
+        take(&io, trace.tables())?;
         count += 1;
         if count.is_multiple_of(IOS_PER_LOOK) {
             Python::attach(|py| py.check_signals()).map_err(Stop::Signal)?;
@@ -435,16 +437,14 @@ pub fn read_trace(
             None => None,
         };
         let (mut doctor, mut summary) = (Doctor::new(capacity), Summary::default());
-        while let Some(io) = trace.next_io().map_err(Stop::Input)? {
-            doctor.take(&io, trace.tables());
-            summary.take(&io);
-            if let Some(writer) = &mut writer {
-                writer.push(&io, trace.tables()).map_err(Stop::Output)?;
+        pass(&mut trace, |io, tables| {
+            doctor.take(io, tables);
+            summary.take(io);
+            match &mut writer {
+                Some(writer) => writer.push(io, tables).map_err(Stop::Output),
+                None => Ok(()),
             }
-            if summary.count % IOS_PER_LOOK == 0 {
-                Python::attach(|py| py.check_signals()).map_err(Stop::Signal)?;
-            }
-        }
+        })?;
         if let Some(writer) = writer {
             let (mut file, _) = writer.finish(trace.tables()).map_err(Stop::Output)?;
             file.flush().map_err(Stop::Output)?;

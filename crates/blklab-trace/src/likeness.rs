@@ -27,16 +27,12 @@ pub struct Process {
     pub operations: [Operation; 3],
     /// Flushes, and writes with one before.
     pub flushes: u64,
-    /// Synchronous ones of the reads, writes and discards.
-    pub sync: u64,
     /// I/Os that begin where the one before ended.
     pub sequential: u64,
     /// Its first sector, and the one after its last.
     pub span: Option<(u64, u64)>,
     /// Its first arrival.
     pub first: Nanos,
-    /// Its last completion, or arrival.
-    pub last: Nanos,
     /// The most I/Os under way at once.
     pub depth: u32,
     /// Times at which nothing was under way before an arrival, and how long in all.
@@ -68,7 +64,6 @@ impl Process {
         self.end = Some(io.end().0);
         let (low, high) = self.span.unwrap_or((u64::MAX, 0));
         self.span = Some((low.min(io.sector.0), high.max(io.end().0)));
-        self.last = self.last.max(io.completed.unwrap_or(io.queued));
         while self.under_way.peek().is_some_and(|first| first.0 <= io.queued.0) {
             self.last_end = self.under_way.pop().map(|end| end.0);
         }
@@ -120,7 +115,6 @@ impl Likeness {
             return;
         }
         process.flushes += u64::from(io.flags.has(Flags::PREFLUSH));
-        process.sync += u64::from(io.flags.has(Flags::SYNC));
         process.take(io, kind);
     }
 
@@ -161,7 +155,7 @@ mod tests {
         let all = like.by_count(&Tables::default());
         let [(7, _, process)] = all.as_slice() else { panic!("{all:?}") };
         assert_eq!((process.count(), process.flushes, process.sequential), (5, 2, 1));
-        assert_eq!((process.span, process.depth, process.last), (Some((0, 112)), 2, Nanos(510)));
+        assert_eq!((process.span, process.depth), (Some((0, 112)), 2));
         assert_eq!((process.pauses, process.paused), (2, Nanos(250 + 90)));
         assert_eq!(process.operations[0].sizes, BTreeMap::from([(4096, 3)]));
         assert_eq!(process.operations[1].sizes, BTreeMap::from([(4096, 1), (8192, 1)]));

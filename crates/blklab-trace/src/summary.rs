@@ -22,7 +22,7 @@ pub const AREA_SECTORS: u64 = 2048;
 /// Areas of a device that are counted: 16 TiB, for 2 MiB of memory. I/O beyond is left out.
 const AREAS_MAX: u64 = 1 << 24;
 
-/// Devices whose areas are counted.
+/// The working set is counted for at most so many devices.
 const DEVICES_MAX: usize = 1 << 6;
 
 /// Quantiles of one kind of value.

@@ -205,7 +205,7 @@ fn read(text: &str) -> Result<JobFile, String> {
     jobfile::parse(text, "job.fio", &mut nothing, Default::default()).map_err(|error| error.to_string())
 }
 
-/// The modelled host, whose CPU work the native driver's processes do.
+/// The modelled host. The native driver's processes do its CPU work.
 fn host(config: &JobConfig) -> Result<Host, String> {
     if config.host.is_empty() {
         return Ok(Host { cpus: 1, ..Host::FREE });
