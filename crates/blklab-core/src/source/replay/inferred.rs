@@ -312,6 +312,19 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_had_to_wait_for_a_request_waits_for_no_completions_that_came_meanwhile() {
+        let us = Nanos::from_micros;
+        // The second waits for a request until the first has ended; the third comes right after it.
+        let blocked = Io { inserted: Some(us(5_000)), ..read(1, 100, 9_000) };
+        let ios = [read(1, 0, 4_990), blocked, read(1, 5_003, 700), read(1, 9_500, 700)];
+        let settings = Settings { way: Way::Closed, fit: Fit::Refuse, recorded: Some(BIG), capacity: BIG };
+        let plan = plan(&ios, &settings).expect("it fits");
+        let afters: Vec<_> = plan.ios.iter().map(|io| io.start.after).collect();
+        assert_eq!(afters, [0, 0, 0, 3]);
+        assert_eq!((plan.ios[2].start.goes_on, plan.ios[2].start.think), (true, us(3)));
+    }
+
+    #[test]
     fn ios_at_regular_times_come_at_those_times_even_where_one_was_late() {
         let mut ios: Vec<_> = (0..12).map(|n| read(1, 10_000 * n, 300 + 97 * (n % 5))).collect();
         // The seventh read took so long that the eighth came at once after it.
