@@ -6,6 +6,9 @@ because each build would need its own. In each round every case runs once with e
 which take turns to go first, and fio runs once: so other activity on the machine affects all alike.
 Only ratios count.
 
+The main job, ``blklab compare``, is compared with the base's as well, with one repeat: its time by
+run, since a base may have other workloads.
+
 A case has lost if the median ratio is below 1 - `LOSS` and the interval of the median lies below
 1; then the exit code is 1. Here fio does no I/O either (``ioengine=null``): its time is the
 bookkeeping of an I/O in a well-maintained load generator in C, on this machine.
@@ -14,12 +17,16 @@ bookkeeping of an I/O in a well-maintained load generator in C, on this machine.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,6 +182,24 @@ def fio_rate() -> float:
     return float(json.loads(done.stdout)["jobs"][0]["read"]["iops"])
 
 
+def runs_a_second(place: Path) -> float:
+    """The main job's runs per second, with one repeat."""
+    with tempfile.TemporaryDirectory() as directory:
+        store = Path(directory) / "store.db"
+        begun = time.monotonic()
+        subprocess.run(
+            [sys.executable, "-m", "blklab", "compare", "--repeats", "1", "--out", directory],
+            env=os.environ | {"PYTHONPATH": str(place), "BLKLAB_STORE": str(store)},
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        took = time.monotonic() - begun
+        with contextlib.closing(sqlite3.connect(store)) as kept:
+            (runs,) = kept.execute("select count(*) from run").fetchone()
+    return float(runs) / took
+
+
 def measured(base: str, rounds: int, cases: Sequence[tuple[str, str, int, float]]) -> list[Ratio]:
     """Each case compared with the base, and with fio if it is installed."""
     before, here = built(base), built(None)
@@ -183,8 +208,12 @@ def measured(base: str, rounds: int, cases: Sequence[tuple[str, str, int, float]
         print("not compared with fio: it is not installed", file=sys.stderr)
     beside_base: list[list[float]] = [[] for _ in cases]
     beside_fio: list[list[float]] = [[] for _ in cases]
+    of_main_job: list[float] = []
     for number in range(rounds):
         own = fio_rate() if fio else 1.0
+        order = [here, before] if number % 2 else [before, here]
+        speeds = {place: runs_a_second(place) for place in order}
+        of_main_job.append(speeds[here] / speeds[before])
         for (scheduler, disk, processes, _), base_ratios, fio_ratios in zip(
             cases, beside_base, beside_fio, strict=True
         ):
@@ -201,6 +230,7 @@ def measured(base: str, rounds: int, cases: Sequence[tuple[str, str, int, float]
         Ratio(f"{name}, beside {base[:10]}", tuple(values), 1 - LOSS, 1.0)
         for name, values in zip(names, beside_base, strict=True)
     ]
+    found.append(Ratio(f"the main job, beside {base[:10]}", tuple(of_main_job), 1 - LOSS, 1.0))
     if fio:
         found += [
             Ratio(f"{name}, beside fio's null engine", tuple(values), least, least)
