@@ -1,7 +1,6 @@
 //! From the scheduler to the disk.
 
 use super::Block;
-use super::tags::NO_TAG;
 use crate::disk::{AnyDisk, Command, Disk, Tag};
 use crate::request::{Op, ProcessId, Request, RequestId};
 use crate::units::Nanos;
@@ -54,12 +53,6 @@ impl Block {
         if !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
             self.run_marked(now, disk);
         }
-    }
-
-    /// The driver has a flush, beside which it takes nothing else.
-    #[inline]
-    pub(super) fn flush_excludes(&self) -> bool {
-        self.rules.flush_alone && self.flushes.request.is_some()
     }
 
     /// Runs a hardware queue without a new event, unless the run cannot change anything.
@@ -205,12 +198,6 @@ impl Block {
         }
     }
 
-    /// A flush waits and none is in flight.
-    #[inline]
-    pub(super) fn flush_is_due(&self) -> bool {
-        !self.flushes.waiting.is_empty() && self.flushes.request.is_none()
-    }
-
     #[inline]
     pub(super) fn issue(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) {
         self.account(now);
@@ -229,7 +216,7 @@ impl Block {
 
     /// Gives the disk the command of a request.
     #[inline]
-    fn give(&self, now: Nanos, id: RequestId, disk: &mut AnyDisk) {
+    pub(super) fn give(&self, now: Nanos, id: RequestId, disk: &mut AnyDisk) {
         let request = &self.requests[id];
         let command = Command {
             tag: Tag(id.0),
@@ -240,16 +227,6 @@ impl Block {
             // Linux leaves NCQ priorities off (`ncq_prio_enable`).
         };
         disk.submit(now, command);
-    }
-
-    /// A flush that the driver keeps goes to the disk, once that has nothing else to do.
-    #[cold]
-    fn start_deferred(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        let flush = self.flushes.request.filter(|_| self.hw_queues[0].in_flight == 1);
-        if let Some(flush) = flush {
-            self.flushes.deferred = false;
-            self.give(now, flush, disk);
-        }
     }
 
     /// A command without data, which needs no tag and passes the scheduler by.
@@ -279,24 +256,5 @@ impl Block {
         self.hw_queues[0].in_flight -= 1;
         self.mark(0);
         true
-    }
-
-    fn issue_flush(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        std::mem::swap(&mut self.flushes.waiting, &mut self.flushes.running);
-        self.account(now);
-        self.waiting += 1;
-        let id = self.requests.insert(Request {
-            op: Op::Flush,
-            sync: true,
-            process: ProcessId::KERNEL,
-            clock_stands: false,
-            inserted: now,
-            ..Request::default()
-        });
-        let tag = self.hw_queues[0].tags.take(u32::MAX).unwrap_or(NO_TAG);
-        self.set_tag(id, tag);
-        self.hw_queues[0].allocated[1] += 1;
-        self.flushes.request = Some(id);
-        self.issue(now, id, disk);
     }
 }

@@ -30,6 +30,7 @@ macro_rules! queue {
 }
 
 mod dispatch;
+mod flush;
 mod limits;
 mod merging;
 mod recording;
@@ -53,6 +54,7 @@ use crate::units::Nanos;
 use recording::Recording;
 use refused::Refused;
 
+use flush::Flushes;
 pub use limits::queue_limits;
 pub use recording::KERNEL;
 pub use rules::Manner;
@@ -129,17 +131,6 @@ impl HwQueue {
         // Matters only while processes sleep; they read it often.
         self.freed = self.freed.wrapping_add(1);
     }
-}
-
-/// Flushes: one is in flight at a time; those that come meanwhile share the next one.
-#[derive(Debug, Default)]
-struct Flushes {
-    waiting: Vec<u64>,
-    running: Vec<u64>,
-    /// The request that carries `running`.
-    request: Option<RequestId>,
-    /// The driver keeps it until the disk has nothing else to do.
-    deferred: bool,
 }
 
 /// The request queue of one disk.
