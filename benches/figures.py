@@ -35,8 +35,6 @@ class Figure:
     """None without a goal."""
     more_is_better: bool
     values: tuple[float, ...]
-    loss: float = LOSS
-    """The allowed deviation from the goal."""
 
     @property
     def median(self) -> float:
@@ -63,7 +61,6 @@ class Measure:
     more_is_better: bool
     once: Callable[[], float]
     rounds: int
-    loss: float = LOSS
 
 
 def print_with_intervals(found: Sequence[Figure]) -> dict[str, dict[str, float]]:
@@ -90,7 +87,7 @@ def measured(everything: Sequence[Measure], rounds: int) -> list[Figure]:
                 several.append(one.once())
         print(f"round {number + 1} of {rounds}", file=sys.stderr)
     return [
-        Figure(one.what, one.unit, one.goal, one.more_is_better, tuple(several), one.loss)
+        Figure(one.what, one.unit, one.goal, one.more_is_better, tuple(several))
         for one, several in zip(everything, values, strict=True)
     ]
 
@@ -118,13 +115,13 @@ def told(figures: Sequence[Figure]) -> None:
 
 
 def exit_code(figures: Sequence[Figure]) -> int:
-    """1 if one misses its goal by more than its `loss`, and a line for each."""
-    lost = [figure for figure in figures if figure.meets(figure.loss) is False]
+    """1 if one misses its goal by more than `LOSS`, and a line for each."""
+    lost = [figure for figure in figures if figure.meets(LOSS) is False]
     for figure in lost:
         sign = "below" if figure.more_is_better else "above"
         print(
-            f"lost: {figure.what}: {figure.median:.4g} {figure.unit}, more than {figure.loss:.0%} "
-            f"{sign} {figure.goal:g}",
+            f"lost: {figure.what}: {figure.median:.4g} {figure.unit}, more than {LOSS:.0%} {sign} "
+            f"{figure.goal:g}",
             file=sys.stderr,
         )
     return bool(lost)
@@ -138,18 +135,12 @@ def keep(
     more: Mapping[str, Any],
 ) -> None:
     """Write them as JSON; `where` was recorded before the measurement."""
-
-    def row(figure: Figure) -> dict[str, object]:
-        found = asdict(figure) | {"median": figure.median}
-        del found["loss"]
-        return found
-
     version = subprocess.run([BLKLAB, "--version"], check=True, capture_output=True, text=True)
     kept = {
         "version": version.stdout.split()[-1],
         "rounds": rounds,
         "machine": where,
-        "figures": [row(figure) for figure in figures],
+        "figures": [asdict(f) | {"median": f.median} for f in figures],
         **more,
     }
     path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")

@@ -23,9 +23,6 @@ from figures import BLKLAB, Measure
 _ROUNDS = 9
 _COMPARES = 3
 """The main job takes many seconds: fewer rounds of it."""
-_MACHINES_DIFFER = 0.3
-"""Allowed for the main job, which `against.py` compares with the base as well: machines of the same
-name differ by a quarter."""
 
 _DEPTH = 32
 
@@ -162,8 +159,7 @@ def measures(rounds: int) -> list[Measure]:
         found += [
             Measure("efficiency of the runs of a comparison on two cores", "of 1", 0.9, True,
                     _efficiency, rounds),
-            Measure("`blklab compare`, the main job", "s", 20, False, _compare_s, compares,
-                    _MACHINES_DIFFER),
+            Measure("`blklab compare`, the main job", "s", 20, False, _compare_s, compares),
         ]  # fmt: skip
     else:
         print("only one CPU: nothing measured on two", file=sys.stderr)

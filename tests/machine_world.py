@@ -50,6 +50,8 @@ _CGROUP = "blklab-machine-"
 _CLONE_NEWCGROUP = 0x02000000
 """From linux/sched.h; Python has it since 3.12."""
 _OLD = Path("/tmp")
+_EMPTY = (Path("/tmp"), Path("/mnt"), Path("/run"))
+"""The disposable machine has empty directories of its own there."""
 _NUMBERS = range(64)
 _FIRST_DEVICE, _DEVICES = 1000, 8
 """The first loop device of machine number 0, and the count per machine. Other tests use lower
@@ -69,6 +71,9 @@ def missing() -> str:
     if absent := [name for name in needed if not shutil.which(name)]:
         packages = " ".join(dict.fromkeys(needed[name] for name in absent))
         return f"needs {', '.join(absent)}: apt-get install {packages}"
+    checkout = Path(__file__).resolve()
+    if hidden := [place for place in _EMPTY if checkout.is_relative_to(place)]:
+        return f"needs a checkout elsewhere: the machine has an empty {hidden[0]} of its own"
     if "\toverlay\n" not in Path("/proc/filesystems").read_text():
         return "needs overlayfs: modprobe overlay"
     return ""
@@ -146,8 +151,8 @@ def _enter_new_root() -> None:
     _mount("-t", "tmpfs", "none", str(root / "dev/shm"))
     _mount("-t", "proc", "proc", str(root / "proc"))
     _mount("--rbind", "/sys", str(root / "sys"))
-    for name in ("tmp", "mnt", "run"):
-        _mount("-t", "tmpfs", "none", str(root / name))
+    for place in _EMPTY:
+        _mount("-t", "tmpfs", "none", str(root / place.relative_to("/")))
     for there, here in ((_OLD / "changed", CHANGED), (Path("/"), MACHINE)):
         place = root / here.relative_to("/")
         place.mkdir()

@@ -56,6 +56,10 @@ def allowed(cells: int, share: float) -> int:
 TRIMS = (
     "[global]\ndirect=1\nsize=64m\nruntime=100ms\ntime_based\n[t]\nioengine=libaio\nrw=randtrim\n"
 )
+SYNCS = (
+    "[global]\nsize=1g\nruntime=2\ntime_based\n[w]\nrw=write\nbs=4k\nfdatasync=1\n"
+    "[r]\nrw=read\nbs=128k\ndirect=1\nioengine=libaio\niodepth=2\n"
+)
 READS = "[global]\ndirect=1\nsize=64m\nruntime=100ms\ntime_based\n[r]\nrw=randread\n"
 
 
@@ -257,6 +261,19 @@ def test_a_cell_that_cannot_be_compared_is_a_row_and_the_others_are_kept(
     assert lost == [("trims", "none"), ("trims", "kyber")]
     assert all(why in cell["reason"] for cell in found["uncompared"])
     assert [path.name for path in misses.iterdir()] == ["trims.fio"]
+
+
+def test_fsync_beside_reads_is_the_same_where_a_disk_flushes_alone(tmp_path: Path) -> None:
+    kernel = real_kernel.image().parent.name
+    [job] = written(tmp_path, syncs=SYNCS)
+    found = blklab.verify(
+        jobs=[job],
+        disks=["wd10ezrx", "su800-128gb"],
+        schedulers=["mq-deadline", "bfq"],
+        kernel=kernel,
+    )
+    assert len(found.cells) == 4
+    assert all(meets(cell) for cell in found.cells), found.text
 
 
 def test_only_failed_cells_are_no_agreement(tmp_path: Path) -> None:

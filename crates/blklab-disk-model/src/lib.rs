@@ -129,8 +129,8 @@ pub struct DiskLimits {
     /// Tags of the host adapter behind which it is, whatever it takes itself: SATA and SAS, which the
     /// kernel reaches through its SCSI layer. NVMe has none.
     pub adapter_tags: Option<u32>,
-    /// The host's driver lets no other command be at the disk beside a flush: SATA, whose flush is not a
-    /// queued command (libata).
+    /// A flush is at the disk alone. The driver of SATA disks (libata) ensures that, since SATA's flush is not
+    /// a queued command.
     pub flush_alone: bool,
     /// Hardware queues (SATA and SAS: 1; NVMe: one per CPU up to the controller's limit).
     pub hw_queues: u16,

@@ -281,14 +281,14 @@ fn write_log(directory: &Path, log: &Log) -> Result<LogFile, String> {
 
 /// The seed of the hashes decides about the block groups of directories: with one of our own, a program
 /// that runs twice has its files in the same places.
-const EXT4_MADE: &str = "nodiscard,hash_seed=b1c1ab00-0000-4000-8000-000000000001";
+const EXT4_OPTIONS: &str = "nodiscard,hash_seed=b1c1ab00-0000-4000-8000-000000000001";
 
 fn make_file_system(directory: &Path, file_system: &FileSystem, device: &Path) -> Result<(), String> {
     // For a fast and quiet start: no discard of the whole disk first, and while the program runs
     // no inode tables are written and no block bitmaps read ahead. An old file system has both.
     let (kind, arguments, options) = match file_system.kind {
         FileSystemKind::Ext4 => {
-            ("ext4", ["-q", "-F", "-E", EXT4_MADE].as_slice(), "noinit_itable,no_prefetch_block_bitmaps")
+            ("ext4", ["-q", "-F", "-E", EXT4_OPTIONS].as_slice(), "noinit_itable,no_prefetch_block_bitmaps")
         }
         FileSystemKind::Xfs => ("xfs", ["-q", "-f", "-K"].as_slice(), ""),
         FileSystemKind::Btrfs => ("btrfs", ["-q", "-f", "-K"].as_slice(), ""),

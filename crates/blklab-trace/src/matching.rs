@@ -378,8 +378,8 @@ impl<E: Events> Matched<E> {
         }
     }
 
-    /// The second completion of a request whose flushes the kernel has issued, or the only one of a flush
-    /// without data.
+    /// A completion without sectors. It ends a flush without data, or a request with flushes before or after
+    /// it, whose data had completed.
     fn done_with_flushes(&mut self, now: Nanos, event: &Event) {
         let places = &mut self.devices[event.device.0 as usize];
         let of_place = &mut places.by_sector[class(Op::Write)];

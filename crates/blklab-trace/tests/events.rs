@@ -209,6 +209,10 @@ fn a_trace_of_requests_alone_has_the_level_of_requests() {
     assert!(found.ios.iter().all(|io| io.completed.is_some()));
 }
 
+fn completions(found: &Read) -> Vec<Option<u64>> {
+    found.ios.iter().map(|io| io.completed.map(|at| at.0)).collect()
+}
+
 /// As on a disk that takes FUA itself: a write with FUA alone completes once, one that the kernel flushed
 /// for completes twice.
 #[test]
@@ -228,8 +232,7 @@ fn a_disk_that_takes_fua_completes_a_write_twice_only_if_the_kernel_flushed_befo
         event(90, COMPLETE, READ, 64, 8, 0),
     ]);
     let found = read_all(&Form(7, false).stream(&raws));
-    let completed: Vec<_> = found.ios.iter().map(|io| io.completed.map(|at| at.0)).collect();
-    assert_eq!(completed, [Some(20), Some(75), Some(90)]);
+    assert_eq!(completions(&found), [Some(20), Some(75), Some(90)]);
 }
 
 /// The trace ends, or the kernel had no room for the event.
@@ -244,8 +247,7 @@ fn a_write_without_its_second_completion_has_the_first() {
         event(90, COMPLETE, READ, 64, 8, 0),
     ]);
     let found = read_all(&Form(7, false).stream(&raws));
-    let completed: Vec<_> = found.ios.iter().map(|io| io.completed.map(|at| at.0)).collect();
-    assert_eq!(completed, [Some(20), Some(90)]);
+    assert_eq!(completions(&found), [Some(20), Some(90)]);
     assert_eq!(found.note(Kind::NoCompletion), None);
 }
 

@@ -17,10 +17,10 @@ impl Block {
         if !self.is_none || !self.to_run.is_empty() || self.queue_command_waits() {
             return false;
         }
-        let index = usize::from(self.requests[id].hw_queue);
-        let hw_queue = &self.hw_queues[index];
-        let is_first = hw_queue.parked.is_none() && self.scheduler.waiting() == 0;
-        let takes = is_first && hw_queue.in_flight < self.limits.queue_depth && !self.flush_excludes();
+        let hw_queue = self.requests[id].hw_queue;
+        let index = usize::from(hw_queue);
+        let is_first = self.hw_queues[index].parked.is_none() && self.scheduler.waiting() == 0;
+        let takes = is_first && self.takes_one_more(hw_queue);
         if takes {
             self.hw_queues[index].refused.taken();
             self.issue(now, id, disk);
@@ -134,11 +134,6 @@ impl Block {
         }
     }
 
-    #[inline]
-    fn has_work(&self, hw_queue: u16) -> bool {
-        self.scheduler.waiting() > 0 && self.scheduler.has_work(hw_queue)
-    }
-
     /// A command that passes the scheduler by waits for the disk.
     #[inline]
     fn queue_command_waits(&self) -> bool {
@@ -168,7 +163,7 @@ impl Block {
             }
             let flush = hw_queue == 0 && self.flush_is_due();
             if self.hw_queues[index].parked.is_none() && !flush {
-                if !self.rules.asks_in_vain && !self.has_work(hw_queue) {
+                if !self.rules.asks_in_vain && !self.scheduler.has_work(hw_queue) {
                     return;
                 }
                 let next = self.scheduler.dispatch(&queue!(self, now), hw_queue);

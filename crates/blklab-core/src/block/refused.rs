@@ -75,7 +75,8 @@ impl Refused {
 
 impl Block {
     /// The disk takes one more command.
-    fn takes_one_more(&self, hw_queue: u16) -> bool {
+    #[inline]
+    pub(super) fn takes_one_more(&self, hw_queue: u16) -> bool {
         self.hw_queues[usize::from(hw_queue)].in_flight < self.limits.queue_depth && !self.flush_excludes()
     }
 
@@ -104,13 +105,8 @@ impl Block {
     pub(super) fn run_refusing(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
         let index = usize::from(hw_queue);
         let had_refused = !self.hw_queues[index].refused.is_empty();
-        if had_refused {
-            // Set before the second try, and not reset when the disk takes the requests.
-            self.hw_queues[index].restart = true;
-            self.hw_queues[index].refused.tried = true;
-            if !self.issue_refused(now, hw_queue, disk) {
-                return;
-            }
+        if had_refused && !self.try_again(now, hw_queue, disk) {
+            return;
         }
         if had_refused || self.hw_queues[index].refused.is_busy() {
             while self.scheduler.has_work(hw_queue) {
@@ -152,12 +148,8 @@ impl Block {
     #[cold]
     pub(super) fn run_beside_flush(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
         let index = usize::from(hw_queue);
-        if !self.hw_queues[index].refused.is_empty() {
-            self.hw_queues[index].restart = true;
-            self.hw_queues[index].refused.tried = true;
-            if !self.issue_refused(now, hw_queue, disk) {
-                return;
-            }
+        if !self.hw_queues[index].refused.is_empty() && !self.try_again(now, hw_queue, disk) {
+            return;
         }
         loop {
             let most = if self.hw_queues[index].refused.is_busy() { 1 } else { usize::MAX };
@@ -186,6 +178,15 @@ impl Block {
     fn take_queued(&mut self, now: Nanos, hw_queue: u16) -> Option<RequestId> {
         let AnyScheduler::None(software_queue) = &mut self.scheduler else { return None };
         software_queue.dispatch(&queue!(self, now), hw_queue)
+    }
+
+    /// Issues what was refused before; false if the disk does not take all of it.
+    fn try_again(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) -> bool {
+        let queue = &mut self.hw_queues[usize::from(hw_queue)];
+        // Set before the second try, and not reset when the disk takes the requests.
+        queue.restart = true;
+        queue.refused.tried = true;
+        self.issue_refused(now, hw_queue, disk)
     }
 
     /// Issues requests of the list in order; false if the disk does not take all of them.

@@ -336,6 +336,17 @@ fn a_flush_of_a_sata_disk_waits_for_what_is_there_and_everything_else_for_the_fl
 }
 
 #[test]
+fn nothing_else_goes_to_a_sata_disk_that_has_a_flush() {
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq", "deadline"] {
+        let mut rig = Rig::with_depth(scheduler, true, 8);
+        rig.flush();
+        rig.plug([100]);
+        assert_eq!(rig.block.in_flight, 1, "{scheduler}: the flush");
+        assert_eq!(rig.end_all(), [vec![FLUSHED], vec![100]], "{scheduler}");
+    }
+}
+
+#[test]
 fn behind_other_transports_a_flush_is_at_the_disk_beside_others() {
     let mut rig = Rig::with_depth("mq-deadline", false, 8);
     rig.plug([900]);

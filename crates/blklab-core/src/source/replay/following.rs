@@ -1,8 +1,8 @@
 //! Which processes of a recording wait for I/Os of others.
 //!
-//! A process whose I/Os come shortly after completions of another one, far more often than chance
-//! would have it, follows that one: a commit of the journal comes after the data that a process has
-//! written, and the process goes on after the commit.
+//! A process follows another one if its I/Os come shortly after completions of the other's, and that
+//! is too frequent to be chance: a commit of the journal comes after the data that a process has written,
+//! and the process goes on after the commit.
 
 use std::collections::HashMap;
 

@@ -285,16 +285,21 @@ mod tests {
 
     #[test]
     fn a_commit_follows_write_back_when_all_of_it_is_done_and_not_its_parts() {
-        // Three bursts of four writes each, that end one after the other; a commit after each burst.
+        // Three bursts of four writes each, that end one after the other; a commit after each burst, and
+        // another process's read after the first write of each.
         let mut ios = Vec::new();
         for burst in 0..3 {
             let at = 400_000 * burst;
             ios.extend((0..4).map(|n| write(1, at + n, 20_000 * (n + 1))));
+            ios.push(read(3, at + 20_030, 300));
             ios.push(read(2, at + 80_013, 5_000));
         }
         let plan = inferred(&ios);
-        let of_commits: Vec<_> = plan.ios.iter().skip(4).step_by(5).map(|io| io.start.follows).collect();
-        assert_eq!(of_commits, [Some(3), Some(8), Some(13)]);
+        let follows = |first: usize| -> Vec<_> {
+            plan.ios.iter().skip(first).step_by(6).map(|io| io.start.follows).collect()
+        };
+        assert_eq!(follows(5), [Some(3), Some(9), Some(15)], "commits");
+        assert_eq!(follows(4), [None; 3], "after a part");
     }
 
     #[test]
