@@ -79,8 +79,7 @@ impl Block {
         if self.flush_is_due() && self.hw_queues[0].in_flight < self.limits.queue_depth {
             self.issue_flush(now, disk);
         }
-        let marked = self.to_run.len();
-        for index in 0..marked {
+        for index in 0..self.to_run.len() {
             let hw_queue = self.to_run[index];
             self.hw_queues[usize::from(hw_queue)].to_run = false;
             if self.rules.refuses {
@@ -104,7 +103,7 @@ impl Block {
                 self.issue(now, id, disk);
             }
         }
-        self.forget_marked(marked);
+        self.to_run.clear();
     }
 
     /// The same for a driver that peeks at the next request before it checks the disk. The peeked
@@ -114,24 +113,12 @@ impl Block {
         if self.queue_command_waits() {
             self.mark(0);
         }
-        let marked = self.to_run.len();
-        for index in 0..marked {
+        for index in 0..self.to_run.len() {
             let hw_queue = self.to_run[index];
             self.hw_queues[usize::from(hw_queue)].to_run = false;
             self.run_peeking_one(now, hw_queue, disk);
         }
-        self.forget_marked(marked);
-    }
-
-    /// The first `marked` queues have been run.
-    #[inline]
-    fn forget_marked(&mut self, marked: usize) {
-        if self.to_run.len() == marked {
-            self.to_run.clear();
-        } else {
-            // A run has left another to the worker.
-            self.to_run.drain(..marked);
-        }
+        self.to_run.clear();
     }
 
     /// A command that passes the scheduler by waits for the disk.

@@ -86,6 +86,16 @@ struct BioNode {
 /// each of its requests.
 const DECISIONS_PER_REQUEST: usize = 8;
 
+/// The worker of a hardware queue (`kblockd`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Worker {
+    Asleep,
+    /// It runs when the process on that CPU sleeps.
+    On(u16),
+    /// It wakes itself: nothing keeps its CPU busy.
+    OnAny,
+}
+
 /// Requests in use and in flight, of one hardware queue.
 #[derive(Clone, Debug)]
 struct HwQueue {
@@ -105,6 +115,7 @@ struct HwQueue {
     restart: bool,
     /// Listed in [`Block::to_run`].
     to_run: bool,
+    worker: Worker,
 }
 
 impl HwQueue {
@@ -118,6 +129,7 @@ impl HwQueue {
             refused: Refused::default(),
             restart: false,
             to_run: false,
+            worker: Worker::Asleep,
         }
     }
 
@@ -153,7 +165,7 @@ pub struct Block {
     tag_of: Vec<u32>,
     /// Hardware queues that may have requests to dispatch, in order.
     to_run: Vec<u16>,
-    /// The worker runs once its CPU is free.
+    /// A hardware queue's worker is woken ([`HwQueue::worker`]).
     worker_woken: bool,
     /// The worker runs at this time.
     worker_due: Nanos,
@@ -244,11 +256,10 @@ impl Block {
         }
     }
 
-    /// A process sleeps: its CPU's worker runs, if it was woken.
+    /// The process on `cpu` sleeps: the workers run that were woken there last.
     #[inline]
-    pub fn run_worker(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if self.worker_woken {
-            self.worker_woken = false;
+    pub fn run_worker(&mut self, now: Nanos, cpu: u16, disk: &mut AnyDisk) {
+        if self.worker_woken && self.mark_workers_of(cpu) {
             if self.worker_due != Nanos::NEVER {
                 // It does now what was planned for later.
                 self.mark_all();
@@ -257,18 +268,42 @@ impl Block {
         }
     }
 
+    /// Marks the hardware queues whose worker is on `cpu`; whether there are any.
+    fn mark_workers_of(&mut self, cpu: u16) -> bool {
+        self.worker_woken = false;
+        let mut any = false;
+        for hw_queue in 0..self.limits.hw_queues {
+            match self.hw_queues[usize::from(hw_queue)].worker {
+                Worker::Asleep => {}
+                Worker::On(other) if other != cpu => self.worker_woken = true,
+                Worker::On(_) | Worker::OnAny => {
+                    self.hw_queues[usize::from(hw_queue)].worker = Worker::Asleep;
+                    self.mark(hw_queue);
+                    any = true;
+                }
+            }
+        }
+        any
+    }
+
+    /// Wakes the worker of a hardware queue. One that already waits for another CPU comes to this one
+    /// (`kblockd_mod_delayed_work_on`).
+    #[inline]
+    fn wake_worker(&mut self, hw_queue: u16, worker: Worker) {
+        self.hw_queues[usize::from(hw_queue)].worker = worker;
+        self.worker_woken = true;
+    }
+
     /// Reports a process's exit to the scheduler. The worker dispatches the requests that this
     /// releases.
-    pub fn process_exited(&mut self, now: Nanos, process: ProcessId) {
+    pub fn process_exited(&mut self, now: Nanos, process: ProcessId, cpu: u16) {
         self.scheduler.process_exited(&queue!(self, now), process);
         while let Some(hw_queue) = self.scheduler.woken() {
-            self.mark(hw_queue);
-            self.worker_woken = true;
+            self.wake_worker(hw_queue, Worker::On(cpu));
         }
         if self.probes_on_close {
             self.probes_waiting += 1;
-            self.mark(0);
-            self.worker_woken = true;
+            self.wake_worker(0, Worker::On(cpu));
         }
     }
 
@@ -295,7 +330,7 @@ impl Block {
         if bio.op == Op::Flush {
             self.flushes.waiting.push(bio.owner);
             // `blk_kick_flush` leaves the flush to the worker (`blk_mq_kick_requeue_list`).
-            self.worker_woken = true;
+            self.wake_worker(0, Worker::On(bio.cpu));
             return Submitted::Taken;
         }
         if bio.fua && !self.volatile_write_cache {
@@ -317,9 +352,10 @@ impl Block {
             }
             self.insert(now, id, self.rules.joins_without_plug);
             if self.rules.runs_without_plug && !busy {
+                self.mark(bio.hw_queue);
                 self.run(now, disk);
             } else {
-                self.worker_woken = true;
+                self.wake_worker(bio.hw_queue, Worker::On(bio.cpu));
             }
             return Submitted::Taken;
         }
@@ -453,6 +489,7 @@ impl Block {
                 may_refuse = false;
                 continue;
             }
+            self.mark(self.requests[id].hw_queue);
             self.insert(now, id, true);
         }
         self.plug.clear();
@@ -462,7 +499,6 @@ impl Block {
     /// Inserts the request. `joins`: it may instead be appended to a waiting one.
     #[inline]
     fn insert(&mut self, now: Nanos, id: RequestId, joins: bool) {
-        self.mark(self.requests[id].hw_queue);
         if !(joins && self.join_waiting(now, id)) {
             self.scheduler.insert(&queue!(self, now), id);
         }

@@ -20,7 +20,7 @@
 
 use std::collections::VecDeque;
 
-use super::Block;
+use super::{Block, Worker};
 use crate::disk::AnyDisk;
 use crate::request::{Bio, RequestId};
 use crate::scheduler::{AnyScheduler, Scheduler};
@@ -136,8 +136,7 @@ impl Block {
         let queue = &mut self.hw_queues[usize::from(hw_queue)];
         queue.restart = true;
         if !queue.refused.tried {
-            self.mark(hw_queue);
-            self.worker_woken = true;
+            self.wake_worker(hw_queue, Worker::OnAny);
         }
         false
     }

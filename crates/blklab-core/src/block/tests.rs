@@ -228,7 +228,7 @@ fn requests_without_a_plug_are_sorted_until_their_submitter_sleeps() {
         for sector in [900, 100, 500] {
             rig.submit_as(sector, WITHOUT_PLUG);
         }
-        rig.block.run_worker(rig.now, &mut rig.disk);
+        rig.block.run_worker(rig.now, 0, &mut rig.disk);
         rig.end_all().concat()
     };
     assert_eq!(served("mq-deadline"), [100, 500, 900], "a worker dispatches");
@@ -244,7 +244,7 @@ fn neighbours_that_come_without_a_plug_become_one_request_before_the_worker_runs
         rig.submit_as(sector, WITHOUT_PLUG);
     }
     assert_eq!(rig.disk.next_event(), Nanos::NEVER, "nothing is with the disk");
-    rig.block.run_worker(rig.now, &mut rig.disk);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
     assert_eq!(rig.end_all(), [[100, 108, 116]]);
 }
 
@@ -264,7 +264,7 @@ fn a_flush_waits_for_the_worker() {
     rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk);
     rig.block.unplug(rig.now, &mut rig.disk);
     assert_eq!((rig.block.flushes.waiting.len(), rig.block.in_flight), (1, 0));
-    rig.block.run_worker(rig.now, &mut rig.disk);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
     assert_eq!(rig.block.in_flight, 1);
 }
 
@@ -275,7 +275,7 @@ fn a_scheduler_that_holds_requests_back_is_asked_by_a_timer_and_not_by_completio
     for (class, sector) in [(PrioClass::RealTime, 900), (PrioClass::Idle, 100)] {
         rig.block.submit(rig.now, &with_class(class, sector), WITHOUT_PLUG, &mut rig.disk);
     }
-    rig.block.run_worker(rig.now, &mut rig.disk);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
     assert_eq!(rig.block.in_flight, 1);
     assert_eq!(rig.block.next_timer(), Nanos::from_millis(4), "3 ms, on the next tick");
     assert_eq!(rig.end_one(), [900]);
@@ -306,11 +306,11 @@ fn a_flush_does_not_make_the_worker_forget_what_it_was_to_do_later() {
     for (class, sector) in [(PrioClass::RealTime, 900), (PrioClass::Idle, 100)] {
         rig.block.submit(rig.now, &with_class(class, sector), WITHOUT_PLUG, &mut rig.disk);
     }
-    rig.block.run_worker(rig.now, &mut rig.disk);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
     assert_eq!(rig.end_one(), [900]);
     let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
     rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk);
-    rig.block.run_worker(rig.now, &mut rig.disk);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
     assert_eq!(
         rig.end_all(),
         [vec![FLUSHED], vec![100]],
@@ -455,7 +455,7 @@ fn requests_without_a_plug_are_refused_together_and_later_ones_merge_while_the_q
     for _ in 0..4 {
         rig.end_all();
         rig.submit_as(9000, WITHOUT_PLUG);
-        rig.block.run_worker(rig.now, &mut rig.disk);
+        rig.block.run_worker(rig.now, 0, &mut rig.disk);
     }
     assert!(!rig.block.hw_queues[0].refused.is_busy(), "nothing was refused for some time");
 }

@@ -324,10 +324,10 @@ impl Devices {
         self.0.each(|_, device| device.unplug(now));
     }
 
-    /// The process on the CPU sleeps: the workers of the block layers run next, if they were woken.
+    /// The process on `cpu` sleeps: the workers of the block layers run next that were woken there.
     #[inline(always)]
-    pub fn run_workers(&mut self, now: Nanos) {
-        self.0.each(|_, device| device.block.run_worker(now, &mut device.disk));
+    pub fn run_workers(&mut self, now: Nanos, cpu: u16) {
+        self.0.each(|_, device| device.block.run_worker(now, cpu, &mut device.disk));
     }
 
     /// Requests may have become free: appends to `woken` the sleepers that are next.

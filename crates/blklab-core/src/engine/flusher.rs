@@ -14,6 +14,9 @@ const RANGES_AT_ONCE: usize = 64;
 /// Pages in one range, at most: what one bio holds.
 const RANGE_PAGES: u32 = 256;
 
+/// The CPU on which flushers run.
+pub const CPU: u16 = 0;
+
 /// When the page cache needs a flusher next.
 #[derive(Debug)]
 pub struct FlusherTimer {
@@ -60,7 +63,7 @@ impl Flusher {
     /// Runs until there is nothing to write back or no free request.
     pub fn run(&mut self, world: &mut World) {
         let actor = Actor::Flusher(self.backing);
-        let submitter = Submitter { actor, prio: IoPrio::default(), cpu: 0, waits: false };
+        let submitter = Submitter { actor, prio: IoPrio::default(), cpu: CPU, waits: false };
         // One plug for everything that it writes (`wb_writeback`).
         loop {
             match self.pages.hand_over_next(world, submitter) {

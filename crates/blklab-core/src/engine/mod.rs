@@ -62,6 +62,9 @@ pub trait Source {
     /// and reports them to the schedulers by [`World::process_exited`].
     fn run(&mut self, process: ProcessId, world: &mut World) -> Ran;
 
+    /// The CPU on which a process runs.
+    fn cpu(&self, process: ProcessId) -> u16;
+
     /// A bio with the owner [`Owner::Process`] has completed: `io` is the number given there.
     fn bio_ended(&mut self, process: ProcessId, io: u32, world: &mut World);
 
@@ -259,7 +262,7 @@ impl<S: Source> Engine<S> {
                 match actor {
                     Actor::Flusher(backing) => {
                         self.flushers[usize::from(backing.0)].run(&mut self.world);
-                        self.world.leave_cpu();
+                        self.world.leave_cpu(flusher::CPU);
                     }
                     Actor::Process(process) => {
                         let before = self.world.cpus.worked();
@@ -310,7 +313,7 @@ impl<S: Source> Engine<S> {
             self.world.clock.run_to(at);
             self.look(watch)?;
         }
-        self.world.leave_cpu();
+        self.world.leave_cpu(self.source.cpu(process));
         Ok(())
     }
 

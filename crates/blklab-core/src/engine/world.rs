@@ -173,10 +173,10 @@ impl World {
         }
     }
 
-    /// A process has exited: tells the schedulers.
-    pub fn process_exited(&mut self, process: ProcessId) {
+    /// A process on `cpu` has exited: tells the schedulers.
+    pub fn process_exited(&mut self, process: ProcessId, cpu: u16) {
         let now = self.clock.now();
-        self.devices.iter_mut().for_each(|(_, device)| device.block.process_exited(now, process));
+        self.devices.iter_mut().for_each(|(_, device)| device.block.process_exited(now, process, cpu));
     }
 
     /// Flushes the plugs to the schedulers, and dispatches requests to the disks.
@@ -185,10 +185,10 @@ impl World {
         self.devices.unplug(self.clock.now());
     }
 
-    /// The actor on the CPU sleeps. If it was woken, the worker of `kblockd` runs next, before all
+    /// The actor on `cpu` sleeps. If one was woken there, a worker of `kblockd` runs next, before all
     /// other processes, because of its high priority (`WQ_HIGHPRI`).
     #[inline(always)]
-    pub fn leave_cpu(&mut self) {
-        self.devices.run_workers(self.clock.now());
+    pub fn leave_cpu(&mut self, cpu: u16) {
+        self.devices.run_workers(self.clock.now(), cpu);
     }
 }

@@ -24,7 +24,11 @@ from blklab.rigs.kernel.source import Source
 from blklab.rigs.kernel.tree import Tree
 
 _PATCHES = Path(__file__).parent
-_FILES = {"disk.patch": {"disk.c": "drivers/scsi/blklab_disk.c"}}
+_FILES = {
+    "disk.patch": {
+        name: f"drivers/scsi/blklab_{name}" for name in ("disk.c", "worker.c", "worker.h")
+    }
+}
 """Our files that belong to a patch, and their places in the kernel's tree."""
 _COMPILED_AT_FIRST = 755
 """The number of files that a first build compiles, for 7.3.4 with our configuration. Other versions

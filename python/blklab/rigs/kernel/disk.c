@@ -42,6 +42,8 @@
 #include <scsi/scsi_device.h>
 #include <scsi/scsi_host.h>
 
+#include "blklab_worker.h"
+
 /* What the process and the driver tell each other. */
 
 enum { BLKLAB_NVME, BLKLAB_SATA, BLKLAB_SAS };
@@ -1038,6 +1040,29 @@ static int create(struct disk *d, const void __user *arg)
 	return 0;
 }
 
+static int hold_workers(struct disk *d)
+{
+	struct scsi_device *device;
+	int error = 0;
+
+	if (d->gendisk)
+		return blklab_hold_workers(d->gendisk->queue);
+	shost_for_each_device(device, d->host)
+		error = error ?: blklab_hold_workers(device->request_queue);
+	return error;
+}
+
+static void let_workers_go(struct disk *d)
+{
+	struct scsi_device *device;
+
+	if (d->gendisk)
+		blklab_let_workers_go(d->gendisk->queue);
+	if (d->host)
+		shost_for_each_device(device, d->host)
+			blklab_let_workers_go(device->request_queue);
+}
+
 static int start(struct disk *d, void __user *arg)
 {
 	int error;
@@ -1048,12 +1073,17 @@ static int start(struct disk *d, void __user *arg)
 	if (error)
 		return error;
 	d->started = true;
+	error = hold_workers(d);
+	if (error)
+		return error;
 	return copy_to_user(arg, &d->is, sizeof(d->is)) ? -EFAULT : 0;
 }
 
 /* No command comes any more, and those that came have ended. */
 static void stop(struct disk *d)
 {
+	if (d->started)
+		let_workers_go(d);
 	if (d->host) {
 		if (d->started)
 			scsi_remove_host(d->host);

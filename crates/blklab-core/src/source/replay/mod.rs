@@ -450,7 +450,8 @@ impl Source for Replay {
             let Some(&next) = self.order[process.left.clone()].first() else {
                 if process.in_flight == 0 && !process.has_exited {
                     self.processes[id.0 as usize].has_exited = true;
-                    world.process_exited(id);
+                    let cpu = self.cpu(id);
+                    world.process_exited(id, cpu);
                     self.living -= 1;
                 }
                 return Ran::Asleep;
@@ -473,6 +474,11 @@ impl Source for Replay {
                 }
             }
         }
+    }
+
+    #[inline]
+    fn cpu(&self, id: ProcessId) -> u16 {
+        self.processes[id.0 as usize].cpu
     }
 
     fn bio_ended(&mut self, id: ProcessId, index: u32, world: &mut World) {

@@ -36,11 +36,8 @@ pub struct Process<'a> {
     queue: Queue,
     issuer: Issuer,
     units: Units,
-    /// Started, not submitted, each with the time at which its CPU work is done.
-    prepared: Vec<(Request, Nanos)>,
-    /// For each submission that is held back, its end in `prepared`.
-    held: Vec<usize>,
-    /// Ahead of the clock while submissions are held back.
+    /// Started, not submitted.
+    prepared: Vec<Request>,
     now: Nanos,
     /// The modelled CPU on which it stays.
     cpu: u16,
@@ -71,7 +68,6 @@ impl<'a> Process<'a> {
             issuer,
             units: Units::new(&job.queueing),
             prepared: Vec::with_capacity(depth as usize),
-            held: Vec::new(),
             now,
             cpu: run.work.cpu_of(spec),
             counted: 0,
@@ -141,11 +137,7 @@ impl<'a> Process<'a> {
             true => work.call(self.cpu, self.now, bytes),
             false => work.submission(self.cpu, self.now),
         };
-        let holds_back = work.holds_back() && !is_buffered && job.queueing.engine.is_queued();
-        match holds_back {
-            true => self.now = done,
-            false => self.work_until(done),
-        }
+        self.work_until(done)?;
         if !job.queueing.engine.is_queued() {
             return self.block_on(slot, unit);
         }
@@ -153,16 +145,12 @@ impl<'a> Process<'a> {
         let (at, write) = (start + unit.offset, unit.direction == Direction::Write);
         let prio = sys::priority(self.issuer.priority(unit.direction));
         let (fd, bytes) = (file.as_raw_fd(), unit.len);
-        self.prepared.push((Request { slot, fd, write, at, bytes, prio }, self.now));
+        self.prepared.push(Request { slot, fd, write, at, bytes, prio });
         if self.units.all_in_use() {
             return self.reap();
         }
-        let begun = self.held.last().copied().unwrap_or(0);
-        if self.units.is_batch(self.prepared.len() - begun) {
-            match holds_back {
-                true => self.held.push(self.prepared.len()),
-                false => self.submit(0)?,
-            }
+        if self.units.is_batch(self.prepared.len()) {
+            self.submit(0)?;
         }
         Ok(())
     }
@@ -179,7 +167,7 @@ impl<'a> Process<'a> {
         };
         let waited = self.look();
         if self.spec.job.queueing.direct || (waited && self.spec.job.durability.mode != SyncMode::None) {
-            self.work_until(self.run.work.wake(self.cpu, self.now));
+            self.work_until(self.run.work.wake(self.cpu, self.now))?;
         }
         self.issuer.submitted(1);
         self.issuer.collected(1);
@@ -191,28 +179,20 @@ impl<'a> Process<'a> {
         if self.prepared.is_empty() {
             return Ok(());
         }
-        self.work_until(self.now);
-        let all = self.prepared.len();
-        let mut from = 0;
-        let ends = self.held.iter().copied().filter(|end| *end < all).chain([all]).collect::<Vec<_>>();
-        self.held.clear();
-        for end in ends {
-            for (request, _) in &self.prepared[from..end] {
-                self.queue.prepare(*request);
-            }
-            self.queue.submit(if end == all { least } else { 0 })?;
-            self.issuer.submitted((end - from) as u32);
-            // It may have slept for a tag; fio counts the I/Os as issued when the call returns.
-            let slept = self.spec.job.queueing.engine == Engine::Libaio && self.look();
-            if slept && !self.run.work.is_free() {
-                // The CPU has done the work of what has completed meanwhile.
-                self.queue.gather()?;
-                self.counted = self.queue.ready();
-            }
-            for (request, done) in &self.prepared[from..end] {
-                self.units.issued(request.slot, if slept { self.now } else { *done });
-            }
-            from = end;
+        for request in &self.prepared {
+            self.queue.prepare(*request);
+        }
+        self.queue.submit(least)?;
+        self.issuer.submitted(self.prepared.len() as u32);
+        // It may have slept for a tag; fio counts the I/Os as issued when the call returns.
+        let slept = self.spec.job.queueing.engine == Engine::Libaio && self.look();
+        if slept && !self.run.work.is_free() {
+            // The CPU has done the work of what has completed meanwhile.
+            self.queue.gather()?;
+            self.counted = self.queue.ready();
+        }
+        for request in &self.prepared {
+            self.units.issued(request.slot, self.now);
         }
         self.prepared.clear();
         Ok(())
@@ -220,12 +200,10 @@ impl<'a> Process<'a> {
 
     /// Submits what is prepared, waits for `least` completions and reaps at most `most`.
     fn reap_some(&mut self, least: u32, most: u32) -> io::Result<()> {
-        if !self.may_go_on(least)? {
-            self.submit(least)?;
-            self.queue.wait(least, most)?;
-            let waited = self.look();
-            self.work_on_completions(waited)?;
-        }
+        self.submit(least)?;
+        self.queue.wait(least, most)?;
+        let waited = self.look();
+        self.work_on_completions(waited)?;
         let count = self.queue.ready().min(most);
         self.counted = self.counted.saturating_sub(count);
         for _ in 0..count {
@@ -234,26 +212,6 @@ impl<'a> Process<'a> {
         }
         self.issuer.collected(count);
         Ok(())
-    }
-
-    /// Whether so many have completed that a process that holds back submissions need not sleep. A new
-    /// completion lets the worker run, too.
-    fn may_go_on(&mut self, least: u32) -> io::Result<bool> {
-        if !self.run.work.holds_back() || self.prepared.is_empty() {
-            return Ok(false);
-        }
-        if self.held.last() != Some(&self.prepared.len()) {
-            self.held.push(self.prepared.len());
-        }
-        self.work_until(self.now);
-        self.queue.gather()?;
-        let has_new = self.queue.ready() > self.counted;
-        self.count_completions(0);
-        let may = self.queue.ready() >= least;
-        if may && has_new {
-            self.submit(0)?;
-        }
-        Ok(may)
     }
 
     /// The CPU work of the completions that can be taken. If the process has waited for one, it runs
@@ -271,7 +229,7 @@ impl<'a> Process<'a> {
         }
         let at = work.wake(self.cpu, self.now);
         self.count_completions(1);
-        self.work_until(at);
+        self.work_until(at)?;
         self.queue.gather()?;
         self.count_completions(0);
         Ok(())
@@ -329,11 +287,12 @@ impl<'a> Process<'a> {
     }
 
     /// Works until then.
-    fn work_until(&mut self, at: Nanos) {
+    fn work_until(&mut self, at: Nanos) -> io::Result<()> {
         if self.run.work.takes_time() {
-            sys::sleep_until(self.run.epoch + at);
+            self.run.work.work_until(self.run.epoch + at)?;
             self.now = clock() - self.run.epoch;
         }
+        Ok(())
     }
 
     fn sleep_until(&mut self, at: Nanos) {
@@ -346,7 +305,7 @@ impl<'a> Process<'a> {
         let begun = self.now;
         self.files.sync()?;
         if self.look() {
-            self.work_until(self.run.work.wake(self.cpu, self.now));
+            self.work_until(self.run.work.wake(self.cpu, self.now))?;
         }
         self.issuer.synced(self.now.saturating_sub(begun));
         Ok(())

@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use blklab_core::request::{IoPrio, PrioClass};
 use blklab_core::units::Nanos;
 use blklab_disk::service::clock;
+use rustix::ioctl::opcode;
 use rustix::time::{ClockId, Timespec};
 
 /// Sleeps until a time of the clock; returns at once if it has passed.
@@ -21,6 +22,21 @@ pub fn sleep_until(at: Nanos) {
         let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &time);
         slack = 0;
     }
+}
+
+/// The device of `rigs/kernel/worker.c`.
+pub const CPU: &str = "/dev/blklab-cpu";
+
+/// The thread computes until a time of the clock; returns at once if it has passed.
+pub fn work_until(driver: &File, at: Nanos) -> io::Result<()> {
+    /// `BLKLAB_WORK`.
+    const WORK: libc::Ioctl = opcode::write::<u64>(b'B', 16) as libc::Ioctl;
+    if at <= clock() {
+        return Ok(());
+    }
+    // SAFETY: the kernel reads a number from the address.
+    let result = unsafe { libc::ioctl(driver.as_raw_fd(), WORK, &at.0) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The encoding of `ioprio_set(2)` and io_uring: the class above 13 bits of level.

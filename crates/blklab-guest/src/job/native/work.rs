@@ -5,13 +5,16 @@
 //! the scheduler's lock, after a completion, and in a call that copies. The CPUs are the simulator's
 //! own ([`Cpus`]), shared by all processes.
 //!
-//! blk-mq's schedulers leave the dispatch to a worker (`kblockd`), which runs when the submitter sleeps;
-//! a process that sleeps for its work would let it run too early. So submissions to a scheduler are
-//! held back until the process would sleep anyway, and come together at that time.
+//! blk-mq's schedulers leave the dispatch to a worker (`kblockd`) on the submitter's CPU, which runs when
+//! the submitter sleeps; sleep for work does not count. So that sleep is a call of our own driver
+//! (`rigs/kernel/worker.c`), which holds the worker meanwhile. A kernel without the driver lets it run
+//! too early.
 //!
 //! Left out: work during a process's own sleep is counted when the process sees the completion, and
 //! that of a buffered call before the call.
 
+use std::fs::File;
+use std::io;
 use std::sync::Mutex;
 
 use blklab_core::host::{Cpus, Host, Lock};
@@ -20,10 +23,13 @@ use blklab_core::units::Nanos;
 use blklab_core::workload::machine;
 use blklab_core::workload::plan::ProcessSpec;
 
+use super::sys;
+
 /// The CPUs of the modelled host, and the lock of its scheduler.
 pub struct Work {
     host: Host,
-    has_scheduler: bool,
+    /// The driver for work; `None` if the kernel has none.
+    driver: Option<File>,
     shared: Mutex<(Cpus, Lock)>,
 }
 
@@ -31,12 +37,19 @@ impl Work {
     /// Idle CPUs. A scheduler that the simulator does not have costs nothing.
     pub fn new(host: Host, scheduler: &str) -> Work {
         let lock = registry::info(scheduler).map_or(Lock::new(Nanos::ZERO), |info| host.lock(info));
-        Work { host, has_scheduler: scheduler != "none", shared: Mutex::new((Cpus::new(&host), lock)) }
+        let driver = (!host.takes_no_time()).then(|| File::open(sys::CPU).ok()).flatten();
+        Work { host, driver, shared: Mutex::new((Cpus::new(&host), lock)) }
     }
 
-    /// Whether submissions come together when the process sleeps.
-    pub fn holds_back(&self) -> bool {
-        self.has_scheduler && !self.host.is_free()
+    /// The calling process works until that time of the clock.
+    pub fn work_until(&self, at: Nanos) -> io::Result<()> {
+        match &self.driver {
+            Some(driver) => sys::work_until(driver, at),
+            None => {
+                sys::sleep_until(at);
+                Ok(())
+            }
+        }
     }
 
     /// Whether any work takes time.

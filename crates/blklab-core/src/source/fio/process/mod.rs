@@ -206,6 +206,12 @@ impl Process {
         self.spec.id
     }
 
+    /// The CPU on which it stays.
+    #[inline]
+    pub fn cpu(&self) -> u16 {
+        self.submitter.cpu
+    }
+
     /// Its specification.
     pub fn spec(&self) -> &ProcessSpec {
         &self.spec

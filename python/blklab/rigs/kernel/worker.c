@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * CPUs of the modelled host, as far as the block layer's workers notice them.
+ *
+ * A guest has one CPU, on which work takes no time. A process whose work would take time on the
+ * modelled host sleeps until then (BLKLAB_WORK of /dev/blklab-cpu). To the guest's kernel its CPU is
+ * idle meanwhile, and a worker of kblockd that the process has woken would run. On the modelled host
+ * it runs on the process's CPU, once the process sleeps.
+ *
+ * So the work of each hardware queue of our disks is wrapped: while the process that queued it last
+ * computes, it is held, and queued again when the process has computed. If a completion or another
+ * process queues it in the meantime, it comes to that one's CPU, as kblockd_mod_delayed_work_on()
+ * does it. Without a process that computes, the wrapper changes nothing.
+ */
+
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/init.h>
+#include <linux/ktime.h>
+#include <linux/list.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/xarray.h>
+#include <trace/events/workqueue.h>
+
+#include "blklab_worker.h"
+
+/* The process computes until this time of CLOCK_MONOTONIC, in ns. */
+#define BLKLAB_WORK	_IOW('B', 16, __u64)
+
+/* The work of one hardware queue. */
+struct worker {
+	struct list_head list;
+	struct blk_mq_hw_ctx *hctx;
+	work_func_t run;
+	/* The thread that queued it last; 0 for an interrupt and for a thread that never computes. */
+	pid_t waker;
+	bool held;
+};
+
+/* Threads that have computed, by ID: whether they do so now. */
+static DEFINE_XARRAY_FLAGS(computing, XA_FLAGS_LOCK_IRQ);
+static DEFINE_SPINLOCK(lock);
+static LIST_HEAD(workers);
+
+#define NO	xa_mk_value(0)
+#define YES	xa_mk_value(1)
+
+static struct worker *worker_of(struct work_struct *work)
+{
+	struct worker *w;
+
+	list_for_each_entry(w, &workers, list)
+		if (&w->hctx->run_work.work == work)
+			return w;
+	return NULL;
+}
+
+/* In place of blk_mq_run_work_fn(). */
+static void run_unless_held(struct work_struct *work)
+{
+	work_func_t run = NULL;
+	struct worker *w;
+	unsigned long flags;
+
+	spin_lock_irqsave(&lock, flags);
+	w = worker_of(work);
+	if (w) {
+		w->held = w->waker && xa_load(&computing, w->waker) == YES;
+		if (!w->held)
+			run = w->run;
+	}
+	spin_unlock_irqrestore(&lock, flags);
+	if (run)
+		run(work);
+}
+
+/* The probe of workqueue_queue_work: a work of kblockd is queued, or moved. */
+static void queued(void *data, int cpu, struct pool_workqueue *pool, struct work_struct *work)
+{
+	unsigned long flags;
+	struct worker *w;
+
+	if (work->func != run_unless_held)
+		return;
+	spin_lock_irqsave(&lock, flags);
+	w = worker_of(work);
+	if (w) {
+		pid_t thread = task_pid_nr(current);
+
+		w->waker = in_task() && xa_load(&computing, thread) ? thread : 0;
+		w->held = false;
+	}
+	spin_unlock_irqrestore(&lock, flags);
+}
+
+/* What was held for the process is queued again: it runs when the process sleeps. */
+static void queue_again(void)
+{
+	struct worker *w;
+	unsigned long flags;
+
+	for (;;) {
+		struct delayed_work *work = NULL;
+
+		spin_lock_irqsave(&lock, flags);
+		list_for_each_entry(w, &workers, list)
+			if (w->held && w->waker == task_pid_nr(current))
+				work = &w->hctx->run_work;
+		spin_unlock_irqrestore(&lock, flags);
+		if (!work)
+			return;
+		kblockd_mod_delayed_work_on(WORK_CPU_UNBOUND, work, 0);
+	}
+}
+
+static long compute(u64 until_ns)
+{
+	ktime_t until = ns_to_ktime(until_ns);
+	long error = 0;
+
+	if (xa_err(xa_store_irq(&computing, task_pid_nr(current), YES, GFP_KERNEL)))
+		return -ENOMEM;
+	while (!error && ktime_before(ktime_get(), until)) {
+		set_current_state(TASK_KILLABLE);
+		schedule_hrtimeout_range(&until, 0, HRTIMER_MODE_ABS);
+		if (fatal_signal_pending(current))
+			error = -EINTR;
+	}
+	xa_store_irq(&computing, task_pid_nr(current), NO, GFP_KERNEL);
+	queue_again();
+	return error;
+}
+
+/* The workers of this queue wait for processes that compute. */
+int blklab_hold_workers(struct request_queue *queue)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i, flags;
+
+	queue_for_each_hw_ctx(queue, hctx, i) {
+		struct worker *w = kzalloc(sizeof(*w), GFP_KERNEL);
+
+		if (!w)
+			return -ENOMEM;
+		w->hctx = hctx;
+		spin_lock_irqsave(&lock, flags);
+		w->run = hctx->run_work.work.func;
+		list_add(&w->list, &workers);
+		hctx->run_work.work.func = run_unless_held;
+		spin_unlock_irqrestore(&lock, flags);
+	}
+	return 0;
+}
+
+/* The queue's workers are the kernel's own again. */
+void blklab_let_workers_go(struct request_queue *queue)
+{
+	struct worker *w, *next;
+	unsigned long flags;
+
+	spin_lock_irqsave(&lock, flags);
+	list_for_each_entry_safe(w, next, &workers, list) {
+		if (w->hctx->queue != queue)
+			continue;
+		w->hctx->run_work.work.func = w->run;
+		if (w->held)
+			kblockd_mod_delayed_work_on(WORK_CPU_UNBOUND, &w->hctx->run_work, 0);
+		list_del(&w->list);
+		kfree(w);
+	}
+	spin_unlock_irqrestore(&lock, flags);
+}
+
+static long called(struct file *file, unsigned int number, unsigned long arg)
+{
+	u64 until_ns;
+
+	if (number != BLKLAB_WORK)
+		return -ENOTTY;
+	if (copy_from_user(&until_ns, (void __user *)arg, sizeof(until_ns)))
+		return -EFAULT;
+	return compute(until_ns);
+}
+
+static const struct file_operations cpu_ops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = called,
+	.llseek = noop_llseek,
+};
+
+static struct miscdevice device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "blklab-cpu",
+	.fops = &cpu_ops,
+	.mode = 0600,
+};
+
+static int __init begin(void)
+{
+	int error = register_trace_workqueue_queue_work(queued, NULL);
+
+	return error ?: misc_register(&device);
+}
+
+device_initcall(begin);
+MODULE_DESCRIPTION("CPUs of a modelled host");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+struct request_queue;
+
+int blklab_hold_workers(struct request_queue *queue);
+void blklab_let_workers_go(struct request_queue *queue);
