@@ -71,7 +71,8 @@ impl Recording {
         let Some(open) = self.open.get_mut(&owner) else { return };
         let Some(place) = open.iter().position(|&index| within(&self.ios[index as usize])) else { return };
         let io = &mut self.ios[open.remove(place) as usize];
-        io.inserted = Some(request.inserted);
+        // A bio that was merged into a request came after it.
+        io.inserted = Some(request.inserted.max(io.queued));
         io.issued = Some(request.issued);
         io.completed = Some(now);
         if open.is_empty() {

@@ -50,7 +50,7 @@ impl Rules {
     /// The rules of that disk under that scheduler. A driver without a budget peeks in blk-mq too:
     /// a request for which there is no tag stays in `hctx->dispatch` (`blk_mq_dispatch_rq_list`).
     pub fn of(scheduler: &Info, disk: &DiskLimits, host: &Host) -> Rules {
-        let clock_stands = host.is_free();
+        let clock_stands = host.clock_stands || host.is_free();
         match scheduler.generation {
             Generation::SingleQueue => Rules {
                 plug_requests: 16,

@@ -154,6 +154,16 @@ const OWN: &[Tunable] = &[
                kernel rig, in which nothing else takes time: 1",
     },
     Tunable {
+        name: "clock_stands",
+        unit: Unit::Count,
+        default: 0,
+        min: 0,
+        max: 1,
+        help: "1: no time passes while the kernel takes an I/O from its submitter, not even for its clock, as in a guest \
+               of the kernel rig: bfq counts a long think time before the first I/O of a process; 0: it does only \
+               where CPU work takes no time",
+    },
+    Tunable {
         name: "partitions",
         unit: Unit::Count,
         default: 0,
@@ -194,6 +204,8 @@ pub struct Host {
     /// From the end of commands until their processes and the worker go on. Without it no time at
     /// all passes where CPU work is free, and what ends and what begins has the same time.
     pub interrupt: Nanos,
+    /// No time passes between two steps of the block layer, although CPU work takes time.
+    pub clock_stands: bool,
     /// Files are partitions: see [`crate::block::Manner::plugged`].
     pub partitions: bool,
     /// Copying between a process and the page cache; 0: it takes no time.
@@ -216,6 +228,7 @@ impl Host {
         probe_on_close: false,
         clock: Nanos::ZERO,
         interrupt: Nanos::ZERO,
+        clock_stands: false,
         partitions: false,
         copy_mb_s: 0,
     };
@@ -246,6 +259,7 @@ impl Host {
             probe_on_close: get("probe_on_close") > 0,
             clock: Nanos(get("clock_ns")),
             interrupt: Nanos(get("interrupt_ns")),
+            clock_stands: get("clock_stands") > 0,
             partitions: get("partitions") > 0,
             copy_mb_s: get("copy_mb_s"),
         }
