@@ -41,7 +41,7 @@ impl Rig<'_> {
         let machine = Machine {
             disks: attached.collect(),
             // Each process and thread has its own CPU.
-            host: Host { cpus: 64, ..Host::new(&Host::settings()) },
+            host: Host { cpus: 64, kernel_cpus: 64, ..Host::new(&Host::settings()) },
             memory: &memory,
             locked: Fio::locked(&plan),
             tasks: Fio::tasks(&plan),

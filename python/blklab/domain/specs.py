@@ -19,6 +19,7 @@ from blklab.workloads import WORKLOADS
 
 GUEST: Mapping[str, int] = {
     "cpus": 1,
+    "kernel_cpus": 1,
     "submit_ns": 0,
     "complete_ns": 0,
     "driver_ns": 0,
@@ -39,7 +40,7 @@ work takes no time, and its disk, behind its own transport, has no file system; 
 disk lets a nanosecond pass after commands have ended, and its clock stands still while the kernel takes
 an I/O. The native driver reads no clock between
 I/Os, and reaps each I/O when it is done."""
-NO_WORK = ("hz", "budget", "partitions", "interrupt_ns", "clock_stands")
+NO_WORK = ("hz", "budget", "partitions", "interrupt_ns", "clock_stands", "kernel_cpus")
 """Values of a guest that are no CPU work."""
 _GUEST = "guest"
 _FILE = "@"

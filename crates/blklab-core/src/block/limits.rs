@@ -14,7 +14,7 @@ const DEFAULT_REQUESTS: u32 = 128;
 /// (`blk_mq_init_sched`); the number of tags under none; 128 in each direction for the
 /// single-queue schedulers.
 pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Settings) -> QueueLimits {
-    let cpus = host.cpus;
+    let cpus = host.kernel_cpus;
     // A host without a budget has no adapter either: as many tags as the disk takes commands. With NCQ
     // off a SATA disk's queue still holds 32 requests, and one is in flight.
     let adapter = disk.adapter_tags.filter(|_| host.has_budget(disk) || info.is_elevator());

@@ -44,6 +44,15 @@ const OWN: &[Tunable] = &[
         help: "CPUs; a process stays on the one of its number",
     },
     Tunable {
+        name: "kernel_cpus",
+        unit: Unit::Count,
+        default: 0,
+        min: 0,
+        max: 1024,
+        help: "CPUs for which the kernel has queues of requests, and counters of pages: kyber empties the queues in \
+               turn; 0: those of cpus; a guest of the kernel rig: 1",
+    },
+    Tunable {
         name: "submit_ns",
         unit: Unit::Nanoseconds,
         // submit_ns + complete_ns: 423k 4 KiB reads/s of fio with libaio on a loop device under
@@ -179,6 +188,8 @@ const OWN: &[Tunable] = &[
 pub struct Host {
     /// CPUs.
     pub cpus: u16,
+    /// CPUs for which the kernel has queues and counters.
+    pub kernel_cpus: u16,
     /// CPU time to submit one direct I/O.
     pub submit: Nanos,
     /// CPU time of one completion.
@@ -216,6 +227,7 @@ impl Host {
     /// CPU work takes no time.
     pub const FREE: Host = Host {
         cpus: 4,
+        kernel_cpus: 4,
         submit: Nanos::ZERO,
         complete: Nanos::ZERO,
         driver: Nanos::ZERO,
@@ -242,8 +254,13 @@ impl Host {
     pub fn new(settings: &Settings) -> Host {
         // The table's bounds keep every other value non-negative.
         let get = |name| settings.get(name).unsigned_abs();
+        let cpus = get("cpus") as u16;
         Host {
-            cpus: get("cpus") as u16,
+            cpus,
+            kernel_cpus: match get("kernel_cpus") as u16 {
+                0 => cpus,
+                own => own,
+            },
             submit: Nanos(get("submit_ns")),
             complete: Nanos(get("complete_ns")),
             driver: Nanos(get("driver_ns")),

@@ -115,6 +115,12 @@ pub struct Kyber {
 }
 
 impl Kyber {
+    /// The queue of a CPU. CPUs for which the kernel has none share the last.
+    #[inline]
+    fn queue_of(&self, cpu: u16) -> usize {
+        usize::from(cpu).min(self.cpus.len() - 1)
+    }
+
     /// The tokens of the operation's domain, and how many are in use (`*_tokens` in debugfs).
     pub fn tokens(&self, op: Op) -> (u32, u32) {
         let pool = &self.pools[domain(op)];
@@ -212,7 +218,7 @@ impl Scheduler for Kyber {
 
     #[inline]
     fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
-        let list = &self.cpus[usize::from(bio.cpu)][domain(bio.op)];
+        let list = &self.cpus[self.queue_of(bio.cpu)][domain(bio.op)];
         find_in_list(queue, bio, self.links.newest_first(list))
     }
 
@@ -233,7 +239,7 @@ impl Scheduler for Kyber {
         if id.index() >= self.holds_token.len() {
             self.holds_token.resize(id.index() + 1, false);
         }
-        let cpu = usize::from(request.cpu);
+        let cpu = self.queue_of(request.cpu);
         self.links.push_back(&mut self.cpus[cpu][domain], id);
         self.hw_queues[usize::from(request.hw_queue)].busy[cpu / 64][domain] |= 1 << (cpu % 64);
         self.waiting += 1;
