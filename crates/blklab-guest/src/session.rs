@@ -30,11 +30,14 @@ const TIMERS_SETTLE: Duration = Duration::from_millis(50);
 /// without service the idle class is due (`BFQ_CL_IDLE_TIMEOUT`), and that time begins with bfq. So
 /// are 2.7 s: its observation of the disk's rate begins again after a pause in which a request of
 /// 1280 KiB is less than a sector per millisecond (`bfq_completed_request`). After four seconds,
-/// though, writeback would forget the bandwidth that it assumes of a new disk, which the simulator
-/// does not. Virtual time costs nothing while the guest idles; in the host's time the wait is as
-/// short as the idle class allows.
+/// though, writeback would forget the bandwidth that it assumes of a new disk. Virtual time costs
+/// nothing while the guest idles; in the host's time the wait is as short as the idle class allows.
 const SCHEDULER_SETTLES: Duration = Duration::from_millis(3500);
 const SCHEDULER_SETTLES_AT_LEAST: Duration = Duration::from_millis(250);
+/// A run begins then, on the clock, if nothing has taken longer: until the first measurement of the
+/// disk's bandwidth a writer's pauses depend on how long the disk has been there, as in the simulator
+/// (`IDLE_BEFORE` of its page cache).
+const RUN_BEGINS: Duration = Duration::from_millis(3600);
 
 /// For ublk: Linux 7.3.4 corrupts its memory when more than 128 io_uring commands of one ring end
 /// (seen at the removal of a disk with 160 tags; 128 is the length of the ring's cache of such
@@ -228,10 +231,13 @@ fn work(
     let trace = config.trace.filter(|_| matches!(work, Work::Program(_)));
     let trace = trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
     let before = block.counters()?;
-    let settles = if has_virtual_time()? { SCHEDULER_SETTLES } else { SCHEDULER_SETTLES_AT_LEAST };
-    std::thread::sleep(settles);
     // A run begins at a tick, as in the simulator: then values in ticks are the same.
-    ticks::wait_for_next();
+    if has_virtual_time()? {
+        let since_boot = Duration::from_nanos(clock().0);
+        ticks::wait_for_one(RUN_BEGINS.max(since_boot + SCHEDULER_SETTLES));
+    } else {
+        ticks::wait_for_one(Duration::from_nanos(clock().0) + SCHEDULER_SETTLES_AT_LEAST);
+    }
     let epoch = clock();
     server.restart_model(epoch);
     match &mut work {

@@ -1,5 +1,7 @@
 //! The kernel's tick, and values that the kernel keeps in ticks.
 
+use std::time::Duration;
+
 use blklab_disk::service::clock;
 use rustix::time::{ClockId, Timespec, clock_getres};
 
@@ -11,11 +13,10 @@ pub fn tick_ns() -> i64 {
     resolution.tv_sec * 1_000_000_000 + resolution.tv_nsec
 }
 
-/// Sleeps until the next tick. Linux has ticks at whole multiples of their length on the monotonic
-/// clock (`tick_init_jiffy_update()`).
-pub fn wait_for_next() {
-    let tick = tick_ns().cast_unsigned();
-    let next = (clock().0 / tick + 1) * tick;
+/// Sleeps until the first tick that is not before `time` of the clock. Linux has ticks at whole multiples of
+/// their length on the monotonic clock (`tick_init_jiffy_update()`).
+pub fn wait_for_one(time: Duration) {
+    let next = (time.as_nanos() as u64).next_multiple_of(tick_ns().cast_unsigned());
     let time = Timespec { tv_sec: (next / 1_000_000_000) as i64, tv_nsec: (next % 1_000_000_000) as _ };
     while clock().0 < next {
         // Interrupted: check the clock again.
@@ -62,11 +63,10 @@ mod tests {
     }
 
     #[test]
-    fn the_next_tick_is_less_than_one_away() {
-        let before = clock().0;
-        wait_for_next();
-        let tick = tick_ns().cast_unsigned();
-        assert!(clock().0 / tick > before / tick);
+    fn it_waits_for_the_first_tick_that_is_not_before_a_time() {
+        let (tick, begin) = (tick_ns().cast_unsigned(), clock().0);
+        wait_for_one(Duration::from_nanos(begin + 2 * tick));
+        assert!(clock().0 / tick >= begin / tick + 2);
     }
 
     #[test]

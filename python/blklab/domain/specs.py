@@ -37,8 +37,8 @@ GUEST: Mapping[str, int] = {
 }
 """The host of a guest of the kernel rig: user-mode Linux with virtual time has one CPU on which
 work takes no time, and its disk, behind its own transport, has no file system; the driver of that
-disk lets a nanosecond pass after commands have ended, and its clock stands still while the kernel takes
-an I/O. The native driver reads no clock between
+disk lets a nanosecond pass after commands have ended, and its clock stands still while the kernel
+takes an I/O. The native driver reads no clock between
 I/Os, and reaps each I/O when it is done."""
 NO_WORK = ("hz", "budget", "partitions", "interrupt_ns", "clock_stands", "kernel_cpus")
 """Values of a guest that are no CPU work."""

@@ -248,6 +248,47 @@ fn neighbours_that_come_without_a_plug_become_one_request_before_the_worker_runs
     assert_eq!(rig.end_all(), [[100, 108, 116]]);
 }
 
+/// A bio of another CPU.
+fn read_on(cpu: u16, hw_queue: u16, sector: u64) -> Bio {
+    Bio { cpu, hw_queue, ..read(sector, sector) }
+}
+
+#[test]
+fn the_worker_runs_when_the_process_sleeps_on_the_cpu_that_woke_it_last() {
+    let mut rig = Rig::with_depth("mq-deadline", true, 8);
+    rig.block.submit(rig.now, &read_on(1, 0, 900), WITHOUT_PLUG, &mut rig.disk);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    assert_eq!(rig.block.in_flight, 0, "the process on CPU 1 computes");
+    rig.block.submit(rig.now, &read_on(2, 0, 100), WITHOUT_PLUG, &mut rig.disk);
+    rig.block.run_worker(rig.now, 1, &mut rig.disk);
+    assert_eq!(rig.block.in_flight, 0, "the worker has gone to CPU 2");
+    rig.block.run_worker(rig.now, 2, &mut rig.disk);
+    assert_eq!(rig.end_all().concat(), [100, 900]);
+    rig.block.run_worker(rig.now, 2, &mut rig.disk);
+    assert!(!rig.block.worker_woken);
+}
+
+#[test]
+fn a_completion_runs_the_queue_while_the_worker_waits_for_its_cpu() {
+    let mut rig = Rig::with_depth("mq-deadline", true, 1);
+    rig.plug([100, 500]);
+    rig.block.submit(rig.now, &read_on(1, 0, 900), WITHOUT_PLUG, &mut rig.disk);
+    assert_eq!(rig.end_one(), [100]);
+    assert_eq!(rig.end_one(), [500]);
+    assert_eq!(rig.end_one(), [900], "the disk was full, so each completion runs the queue");
+}
+
+#[test]
+fn a_completion_leaves_a_queue_that_was_not_full_to_the_worker() {
+    let mut rig = Rig::with_depth("mq-deadline", true, 8);
+    rig.plug([100]);
+    rig.block.submit(rig.now, &read_on(1, 0, 900), WITHOUT_PLUG, &mut rig.disk);
+    assert_eq!(rig.end_one(), [100]);
+    assert_eq!(rig.block.in_flight, 0);
+    rig.block.run_worker(rig.now, 1, &mut rig.disk);
+    assert_eq!(rig.end_one(), [900]);
+}
+
 #[test]
 fn a_flush_of_a_plug_dispatches_the_requests_of_the_woken_worker() {
     let mut rig = Rig::new("mq-deadline");

@@ -87,6 +87,10 @@ pub(super) struct Throttle {
     written: u64,
 }
 
+/// A disk has been there for this long before the run, as in a guest of the kernel rig, and nothing was
+/// written. A writer that measures the bandwidth before the flusher has begun counts this time, too.
+const IDLE_BEFORE: Nanos = Nanos::from_millis(3600);
+
 impl Throttle {
     pub fn new(background: u64, limit: u64, ticks: Ticks, cpus: u16) -> Throttle {
         let cpus = u64::from(cpus);
@@ -106,6 +110,11 @@ impl Throttle {
             dirtied: 0,
             written: 0,
         }
+    }
+
+    /// The kernel's time in ticks.
+    fn tick(&self, now: Nanos) -> u64 {
+        self.ticks.at(now + IDLE_BEFORE)
     }
 
     /// The longest pause, and the time between two measurements of the bandwidth: 200 ms.
@@ -152,7 +161,7 @@ impl Throttle {
         self.written += pages;
         // The kernel measures 200 ms after a file's last write; here the write itself does, if it
         // comes that late.
-        let now = self.ticks.at(now);
+        let now = self.tick(now);
         if idle && now > self.measured + self.fifth() {
             self.measure(now, None);
         }
@@ -161,7 +170,7 @@ impl Throttle {
     /// The flusher starts a file, or has written a part of it (`wb_bandwidth_estimate_start` and
     /// the end of `do_writepages`).
     pub fn writing(&mut self, idle: bool, now: Nanos) {
-        let now = self.ticks.at(now);
+        let now = self.tick(now);
         // After a second without writes the measurement starts again (`WB_BANDWIDTH_IDLE_JIF`).
         if idle && now > self.measured + self.ticks.hz() {
             self.measured_dirtied = self.dirtied;
@@ -176,7 +185,7 @@ impl Throttle {
     /// whether the pause was long enough.
     pub fn balance(&mut self, now: Nanos, dirty: Dirty, dirtier: &mut Dirtier) -> Verdict {
         let (clock, hz) = (now, self.ticks.hz());
-        let mut now = self.ticks.at(clock);
+        let mut now = self.tick(clock);
         let pages = dirtier.blocked.take().unwrap_or(dirtier.pages);
         if dirty.all <= self.free_run() {
             dirtier.paused_when = Some(now);
