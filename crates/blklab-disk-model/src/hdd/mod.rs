@@ -429,11 +429,14 @@ impl Disk for Hdd {
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        let mut last = 0;
         loop {
             let at = self.next_internal();
             if at > now.0 || at == u64::MAX {
                 return;
             }
+            debug_assert!(at >= last, "{at} after {last}");
+            last = at;
             if self.ends.next() == at {
                 let Some((_, key)) = self.ends.pop() else { return };
                 let transit = self.transits.remove(key as usize);
@@ -447,6 +450,8 @@ impl Disk for Hdd {
                 let (tag, began) = (transit.tag, self.begins.of(transit.tag));
                 done.push(Completion { tag, at: Nanos(at), began });
             } else if let Some((_, work)) = self.work.take() {
+                // What the arm has waited for before this work may be over by now.
+                self.look_at = u64::MAX;
                 self.finish(at, work);
             } else {
                 self.begin(at);
