@@ -3,8 +3,8 @@
 //! A command that the cache cannot serve waits for the arm. Its time there is the seek, the wait until the
 //! first sector comes round, and the passing of its sectors, track by track with the skews between; the
 //! platter's angle follows from the absolute time and a phase drawn from the seed. The next few commands are
-//! planned: their order is fixed. When one of them is served, another joins the end of the plan: among some
-//! of the waiting commands, the one on the nearest cylinder, or the one that the head can reach first (SPTF;
+//! planned: their order is fixed. When one of them is served, another joins the end of the plan: among a
+//! share of the commands, and the next time among the others, the one on the nearest cylinder, or the one that the head can reach first (SPTF;
 //! Seltzer, Chen and Ousterhout, "Disk scheduling revisited", USENIX 1990), with a head start for those that
 //! have waited long (Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HP Labs
 //! 1991). A command that reaches its deadline goes before all others, so no command waits longer than

@@ -203,9 +203,11 @@ impl Queue {
         (arrived <= by && ready <= now).then_some(slot)
     }
 
-    /// The next part of the unplanned commands, in turn, if there are more than `count`.
-    pub fn some(&mut self, most: usize) -> Option<impl Iterator<Item = usize> + Clone + use<>> {
+    /// The next part of the unplanned commands, in turn: as many as `percent` of all commands in the drive, of
+    /// which one is at the arm. None if these are all.
+    pub fn some(&mut self, percent: usize) -> Option<impl Iterator<Item = usize> + Clone + use<>> {
         let all = self.commands.len();
+        let most = ((all + self.plan.len() + 1) * percent).div_ceil(100);
         if all <= most {
             return None;
         }
@@ -277,6 +279,32 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn read(order: u64, sector: u64) -> Queued {
+        Queued {
+            span: Span::new(sector, 8),
+            place: Location::default(),
+            ready: 0,
+            arrived: 0,
+            handicap: 0,
+            order,
+            tag: Tag(order as u32),
+            write: false,
+        }
+    }
+
+    #[test]
+    fn a_choice_compares_a_share_of_all_commands_and_the_next_one_goes_on_after_them() {
+        let mut queue = Queue::new(16, 5);
+        (0..15).for_each(|order| queue.push(read(order, 8 * order)));
+        (0..5).for_each(|_| queue.join_plan(0));
+        // Ten wait for their choice, five are planned, one is at the arm.
+        let mut next = |percent| queue.some(percent).map(|some| some.collect::<Vec<_>>());
+        assert_eq!(next(50), Some((0..8).collect()));
+        assert_eq!(next(50), Some(vec![8, 9, 0, 1, 2, 3, 4, 5]));
+        assert_eq!(next(10), Some(vec![6, 7]));
+        assert_eq!([next(63), next(100)], [None, None]);
+    }
+
     proptest! {
         #[test]
         fn the_first_read_within_is_the_one_that_looking_at_each_finds(
@@ -285,16 +313,7 @@ mod tests {
         ) {
             let mut queue = Queue::new(1, 7);
             for (order, (sector, ready, write)) in commands.into_iter().enumerate() {
-                queue.push(Queued {
-                    span: Span::new(sector, 8),
-                    place: Location::default(),
-                    ready,
-                    arrived: 0,
-                    handicap: 0,
-                    order: order as u64,
-                    tag: Tag(order as u32),
-                    write,
-                });
+                queue.push(Queued { ready, write, ..read(order as u64, sector) });
             }
             for _ in 0..planned.min(queue.commands.len()) {
                 queue.join_plan(0);
