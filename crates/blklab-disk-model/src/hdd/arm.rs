@@ -465,7 +465,7 @@ impl Hdd {
             _ => self.comes_round(now, 0, self.head.angle_ns),
         };
         self.lingers_until = 0;
-        if continued.is_some() {
+        if continued.is_some() || self.leaves_stream_aside() {
             self.linger(now);
         }
         let on = self.config.read_ahead_sectors > 0;

@@ -148,6 +148,8 @@ pub struct Hdd {
     orders: u64,
     /// The number of commands still to serve in order of arrival.
     in_order: u32,
+    /// First address and number of sectors of the stream that waits meanwhile.
+    aside: Option<(u64, u64)>,
     bursts: Bursts,
     /// The estimated time at which the arm has finished all planned commands.
     planned_until: u64,
@@ -194,6 +196,7 @@ impl Hdd {
             ends: EventQueue::default(),
             orders: 1,
             in_order: 0,
+            aside: None,
             bursts: Bursts::default(),
             planned_until: 0,
             sending: None,

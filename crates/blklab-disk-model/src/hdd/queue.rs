@@ -156,6 +156,11 @@ impl Queue {
         self.plan.iter().chain(&self.commands).map(|queued| queued.ready).min()
     }
 
+    /// The first time after `now` at which the controller has understood a command.
+    pub fn ready_after(&self, now: u64) -> Option<u64> {
+        self.plan.iter().chain(&self.commands).map(|queued| queued.ready).filter(|ready| *ready > now).min()
+    }
+
     /// The arrival of the oldest command.
     pub fn oldest_arrival(&self) -> Option<u64> {
         self.plan.iter().chain(&self.commands).map(|queued| queued.arrived).min()
@@ -201,6 +206,29 @@ impl Queue {
         let (arrived, ready) = (self.get(slot).arrived, self.get(slot).ready);
         self.since = arrived;
         (arrived <= by && ready <= now).then_some(slot)
+    }
+
+    /// The end of the stream whose next reads begin between `start` and `limit`, with the reads that follow.
+    pub fn stream_end(&self, start: u64, mut limit: u64) -> u64 {
+        let follows = |queued: &&Queued, limit| {
+            !queued.write && (start..=limit).contains(&queued.span.start) && queued.span.end > limit
+        };
+        while let Some(next) = self.plan.iter().chain(&self.commands).find(|queued| follows(queued, limit)) {
+            limit = next.span.end;
+        }
+        limit
+    }
+
+    /// The oldest command that the controller has understood by `now`, without reads that begin within `width`
+    /// sectors from `start` on.
+    pub fn oldest_outside(&self, start: u64, width: u64, now: u64) -> Option<QueueIndex> {
+        let fits = |queued: &Queued| {
+            queued.ready <= now && (queued.write || queued.span.start.wrapping_sub(start) > width)
+        };
+        let planned = self.plan.iter().enumerate().map(|(n, queued)| (queued, QueueIndex::Planned(n)));
+        let free = self.commands.iter().enumerate().map(|(n, queued)| (queued, QueueIndex::Free(n)));
+        let outside = planned.chain(free).filter(|(queued, _)| fits(queued));
+        outside.min_by_key(|(queued, _)| queued.order).map(|(_, slot)| slot)
     }
 
     /// The next part of the unplanned commands, in turn: as many as `percent` of all commands in the drive, of
@@ -303,6 +331,32 @@ mod tests {
         assert_eq!(next(50), Some(vec![8, 9, 0, 1, 2, 3, 4, 5]));
         assert_eq!(next(10), Some(vec![6, 7]));
         assert_eq!([next(63), next(100)], [None, None]);
+    }
+
+    #[test]
+    fn a_stream_ends_after_the_last_of_the_reads_that_follow_it() {
+        let mut queue = Queue::new(5, 1);
+        for (order, sector) in [(0, 1_016), (1, 1_008), (2, 1_000), (3, 1_100)] {
+            queue.push(read(order, sector));
+        }
+        queue.push(Queued { write: true, ..read(4, 1_024) });
+        queue.join_plan(1);
+        assert_eq!([queue.stream_end(990, 1_000), queue.stream_end(990, 999)], [1_024, 999]);
+    }
+
+    #[test]
+    fn the_oldest_outside_is_no_read_of_the_stream() {
+        let mut queue = Queue::new(4, 1);
+        queue.push(read(0, 1_000));
+        queue.push(Queued { write: true, ..read(1, 1_000) });
+        queue.push(read(2, 3_000));
+        queue.join_plan(0);
+        let mut orders = Vec::new();
+        while let Some(slot) = queue.oldest_outside(900, 200, 0) {
+            orders.push(queue.take(slot).order);
+        }
+        assert_eq!(orders, [1, 2]);
+        assert_eq!(queue.oldest_outside(1_008, 200, 0), Some(QueueIndex::Planned(0)));
     }
 
     proptest! {
