@@ -76,12 +76,12 @@ impl Figure {
                 &["seek_average_ms", "read_overhead_us", "read_us", "read_latency_us"]
             }
             Measure::Random(Op::Write, _) => &["destage_burst", "program_us", "write_command_us"],
-            Measure::Random(..) => &["ncq_plan", "ncq_look_ahead", "command_us"],
+            Measure::Random(..) => &["ncq_plan", "ncq_look_ahead_percent", "command_us"],
             Measure::Random8(..) => {
-                &["ncq_plan", "ncq_look_ahead", "command_us", "channel_mb_s", "link_mb_s"]
+                &["ncq_plan", "ncq_look_ahead_percent", "command_us", "channel_mb_s", "link_mb_s"]
             }
             Measure::Mixed(_) => &["command_us", "write_command_us"],
-            Measure::RandomP99(..) => &["ncq_look_ahead", "ncq_deadline_ms"],
+            Measure::RandomP99(..) => &["ncq_look_ahead_percent", "ncq_deadline_ms"],
             Measure::SequentialLatency(Op::Write) => &["write_overhead_us", "write_latency_us"],
             Measure::SequentialLatency(_) => &["read_hit_us", "read_latency_us"],
             Measure::Steady => &["overprovision_percent", "program_us", "write_command_us"],

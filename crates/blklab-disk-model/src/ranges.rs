@@ -99,7 +99,11 @@ pub static RULES: &[Rule] = &[
         Between(4.0, 8.0),
         "shortest waits of two measured drives at 32 in flight: WD Raptor, Samsung F1",
     ),
-    rule(&["ncq_look_ahead"], Between(8.0, 16.0), "p99 over mean of the same two drives"),
+    rule(
+        &["ncq_look_ahead_percent"],
+        Between(40.0, 60.0),
+        "gain and p99 over mean of the same two drives at 16 and 32 in flight",
+    ),
     rule(&["ncq_batch"], Between(8.0, 16.0), "11 on the one drive that is known to take batches, Samsung F1"),
     rule(&["ncq_ageing"], Between(0.0, 0.02), "keeps p99 at 2.2 to 4.2 times the mean at 32 in flight"),
     rule(&["ncq_deadline_ms"], Between(1_000.0, 4_000.0), "1 to 4 s by model (A. Motin, OpenZFS 6f5aac3c)"),

@@ -203,7 +203,7 @@ impl Hdd {
     /// The unplanned command to serve next when the arm is at `head`, before sector `lba`, at `now`; with
     /// SPTF also the time to reach it, minus its head start.
     fn next_command(&mut self, head: &Location, lba: u64, now: u64) -> (i64, usize) {
-        let some = self.queue.some(self.config.look_ahead);
+        let some = self.queue.some(self.config.look_ahead_percent);
         let commands = &self.queue.commands;
         match (self.config.policy, some) {
             (Policy::Sptf, None) => self.soonest_reached(head, now, 0..commands.len()),
@@ -465,7 +465,7 @@ impl Hdd {
             _ => self.comes_round(now, 0, self.head.angle_ns),
         };
         self.lingers_until = 0;
-        if continued.is_some() {
+        if continued.is_some() || self.leaves_stream_aside() {
             self.linger(now);
         }
         let on = self.config.read_ahead_sectors > 0;

@@ -90,15 +90,15 @@ mod tests {
         overrides.iter().fold(model, |m, (key, value)| m.with_override(key, value).unwrap())
     }
 
-    /// Keeps the flows at the disk for `span`; returns each one's commands and longest wait. At the end all
-    /// commands complete.
-    fn waits(model: &DiskModel, flows: &[Flow], span: Nanos, seed: u64) -> Vec<(u64, Nanos)> {
+    /// Keeps the flows at the disk for `span`; returns each one's waits, rising. At the end all commands
+    /// complete.
+    fn waits(model: &DiskModel, flows: &[Flow], span: Nanos, seed: u64) -> Vec<Vec<Nanos>> {
         let mut disk = model.build(seed);
         let capacity = disk.limits().capacity.0;
         let mut state = seed | 1;
         let mut next: Vec<u64> = flows.iter().map(|flow| flow.first).collect();
         let mut out: Vec<(usize, Nanos)> = Vec::new();
-        let mut longest = vec![(0, Nanos::ZERO); flows.len()];
+        let mut waits = vec![Vec::new(); flows.len()];
         let mut free: Vec<(u32, usize)> = Vec::new();
         for (number, flow) in flows.iter().enumerate() {
             for _ in 0..flow.in_flight {
@@ -122,15 +122,15 @@ mod tests {
                 );
             }
             if left == 0 {
-                return longest;
+                waits.iter_mut().for_each(|waits| waits.sort());
+                return waits;
             }
             now = disk.next_event();
             assert!(now != Nanos::NEVER, "the disk forgot a command");
             disk.advance(now, &mut done);
             for completion in done.drain(..) {
                 let (number, submitted) = out[completion.tag.0 as usize];
-                let (count, most) = longest[number];
-                longest[number] = (count + 1, most.max(completion.at - submitted));
+                waits[number].push(completion.at - submitted);
                 if now < span {
                     free.push((completion.tag.0, number));
                 } else {
@@ -161,13 +161,13 @@ mod tests {
             flows in prop::collection::vec(flow(), 1..5), write_cache: bool, read_ahead: bool,
             policy in 0usize..4, plan in 1u32..10, burst in 1u32..40, serpentine: bool, deadline in 20u32..400, batch in 1u32..64,
             cache_kib in 64u32..2048, extents in 2u32..64, linger in 0u32..200,
-            taken in 1u32..40, facts: bool, seed: u64,
+            taken in 1u32..40, percent in 1u32..101, facts: bool, seed: u64,
         ) {
             let on = |flag| if flag { "on" } else { "off" };
             let model = model(&[
                 ("write_cache", on(write_cache)), ("read_ahead", on(read_ahead)), ("ncq_ageing", "0"),
                 ("ncq_policy", ["fcfs", "clook", "sstf", "sptf"][policy]),
-                ("ncq_plan", &plan.to_string()), ("destage_burst", &burst.to_string()),
+                ("ncq_plan", &plan.to_string()), ("ncq_look_ahead_percent", &percent.to_string()), ("destage_burst", &burst.to_string()),
                 ("mapping", if serpentine { "serpentine" } else { "plain" }),
                 ("ncq_deadline_ms", &deadline.to_string()), ("ncq_deadline_batch", &batch.to_string()),
                 ("write_cache_kib", &cache_kib.to_string()), ("write_cache_extents", &extents.to_string()),
@@ -179,8 +179,9 @@ mod tests {
             let bound = model.longest_wait(depth, largest).unwrap();
             let only_reads = flows.iter().all(|flow| flow.op == Op::Read);
             let bound = if only_reads { bound.reads } else { bound.any };
-            for (flow, (count, longest)) in flows.iter().zip(waits(&model, &flows, Nanos::from_secs(12), seed)) {
-                prop_assert!(count > 0 && longest <= bound, "{flow:?}: {longest:?} of {bound:?}");
+            for (flow, waits) in flows.iter().zip(waits(&model, &flows, Nanos::from_secs(12), seed)) {
+                let longest = *waits.last().expect("no command ended");
+                prop_assert!(longest <= bound, "{flow:?}: {longest:?} of {bound:?}");
             }
         }
     }
@@ -192,13 +193,13 @@ mod tests {
         let random = Flow { sequential: false, sectors: 8, in_flight: 1, first: 500_000, ..stream };
         let model = model(&[("ncq_deadline_ms", "1500"), ("ncq_deadline_batch", "10")]);
         let found = waits(&model, &[stream, random], Nanos::from_secs(60), 1);
-        let (reads, longest) = found[1];
+        let (reads, longest) = (found[1].len(), found[1][found[1].len() - 1]);
         let bound = model.longest_wait(3, 1_024).unwrap().reads;
         assert!(longest >= Nanos::from_millis(1_500) && longest <= bound, "{longest:?} of {bound:?}");
         // After each deadline ten reads, then the stream again.
         let rounds = reads as f64 / 10.0;
         assert!((20.0..40.0).contains(&rounds), "{reads} reads in a minute");
-        let bytes = found[0].0 * 1_024 * 512;
+        let bytes = found[0].len() * 1_024 * 512;
         assert!(bytes > 60 * 20_000_000, "the stream got {} MB/s", bytes / 60_000_000);
     }
 
@@ -212,8 +213,9 @@ mod tests {
             let model = model(&[&deadline[..], &[("ncq_linger_ms", linger)]].concat());
             let bound = model.longest_wait(2, 256).unwrap().reads;
             let found = waits(&model, &[stream, random], Nanos::from_secs(60), 1);
-            assert!(found[1].1 <= bound, "{:?} of {bound:?}", found[1]);
-            (found[0].0, found[1].0, found[1].1)
+            let longest = found[1][found[1].len() - 1];
+            assert!(longest <= bound, "{longest:?} of {bound:?}");
+            (found[0].len(), found[1].len(), longest)
         };
         let (_, reads, longest) = minute("0");
         assert!(reads > 2_000 && longest < Nanos::from_millis(100), "{reads} reads, longest {longest:?}");
@@ -221,6 +223,28 @@ mod tests {
         assert!((200..400).contains(&reads), "{reads} reads: ten after each deadline");
         assert!(longest >= Nanos::from_millis(1_500), "{longest:?}");
         assert!(streamed * 256 * 512 > 60 * 20_000_000, "the stream got {streamed} reads");
+    }
+
+    #[test]
+    fn after_a_deadline_a_drive_that_lingers_serves_the_other_reads_one_after_another() {
+        let stream =
+            Flow { op: Op::Read, fua: false, sequential: true, sectors: 1_024, in_flight: 2, first: 0 };
+        let random = Flow { sequential: false, sectors: 8, in_flight: 1, first: 500_000, ..stream };
+        let minute = |linger, flows: &[Flow]| {
+            let keys = [("ncq_deadline_ms", "1500"), ("ncq_deadline_batch", "10"), ("ncq_linger_ms", linger)];
+            waits(&model(&keys), flows, Nanos::from_secs(60), 1)
+        };
+        let alone = minute("0", &[random]).remove(0);
+        let typical =
+            |waits: &[Nanos]| waits[waits.len() / 2].as_secs_f64() / alone[alone.len() / 2].as_secs_f64();
+        let [stays, goes] = ["10", "0"].map(|linger| minute(linger, &[stream, random]).remove(1));
+        // Of ten reads one has waited for the deadline; a few more wait when the stream begins again.
+        let long = stays.iter().filter(|wait| **wait > Nanos::from_millis(128)).count();
+        assert!((8..=10).contains(&(stays.len() / long)), "{long} of {}", stays.len());
+        assert!(typical(&stays) < 1.1, "{} times that of reads alone", typical(&stays));
+        assert!(typical(&goes) > 1.5, "the stream is served between two: {}", typical(&goes));
+        let bound = model(&[("ncq_deadline_ms", "1500")]).longest_wait(3, 1_024).unwrap().reads;
+        assert!(stays[stays.len() - 1] <= bound, "{:?} of {bound:?}", stays[stays.len() - 1]);
     }
 
     #[test]

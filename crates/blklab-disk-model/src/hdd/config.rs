@@ -45,8 +45,8 @@ pub struct HddConfig {
     pub(super) policy: Policy,
     /// The number of commands with a fixed order, including the current one.
     pub(super) plan: usize,
-    /// The number of commands compared for each choice.
-    pub(super) look_ahead: usize,
+    /// The commands compared for each choice, in percent of those in the drive.
+    pub(super) look_ahead_percent: usize,
     /// The number of commands that are taken and reported at once.
     pub(super) batch: usize,
     /// Head start per waiting time, in 1/1024.
@@ -148,7 +148,7 @@ impl HddConfig {
                 _ => Policy::Sptf,
             },
             plan: values.whole("ncq_plan") as usize,
-            look_ahead: values.whole("ncq_look_ahead") as usize,
+            look_ahead_percent: values.whole("ncq_look_ahead_percent") as usize,
             batch: values.whole("ncq_batch") as usize,
             ageing: (values.given("ncq_ageing") * 1024.0).round() as u64,
             deadline_ns: values.ms("ncq_deadline_ms"),

@@ -3,8 +3,8 @@
 //! A command that the cache cannot serve waits for the arm. Its time there is the seek, the wait until the
 //! first sector comes round, and the passing of its sectors, track by track with the skews between; the
 //! platter's angle follows from the absolute time and a phase drawn from the seed. The next few commands are
-//! planned: their order is fixed. When one of them is served, another joins the end of the plan: among some
-//! of the waiting commands, the one on the nearest cylinder, or the one that the head can reach first (SPTF;
+//! planned: their order is fixed. When one of them is served, another joins the end of the plan: among a
+//! share of the commands, and the next time among the others, the one on the nearest cylinder, or the one that the head can reach first (SPTF;
 //! Seltzer, Chen and Ousterhout, "Disk scheduling revisited", USENIX 1990), with a head start for those that
 //! have waited long (Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HP Labs
 //! 1991). A command that reaches its deadline goes before all others, so no command waits longer than
@@ -148,6 +148,8 @@ pub struct Hdd {
     orders: u64,
     /// The number of commands still to serve in order of arrival.
     in_order: u32,
+    /// First address and number of sectors of the stream that waits meanwhile.
+    aside: Option<(u64, u64)>,
     bursts: Bursts,
     /// The estimated time at which the arm has finished all planned commands.
     planned_until: u64,
@@ -194,6 +196,7 @@ impl Hdd {
             ends: EventQueue::default(),
             orders: 1,
             in_order: 0,
+            aside: None,
             bursts: Bursts::default(),
             planned_until: 0,
             sending: None,
@@ -429,11 +432,14 @@ impl Disk for Hdd {
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        let mut last = 0;
         loop {
             let at = self.next_internal();
             if at > now.0 || at == u64::MAX {
                 return;
             }
+            debug_assert!(at >= last, "{at} after {last}");
+            last = at;
             if self.ends.next() == at {
                 let Some((_, key)) = self.ends.pop() else { return };
                 let transit = self.transits.remove(key as usize);
@@ -447,6 +453,8 @@ impl Disk for Hdd {
                 let (tag, began) = (transit.tag, self.begins.of(transit.tag));
                 done.push(Completion { tag, at: Nanos(at), began });
             } else if let Some((_, work)) = self.work.take() {
+                // What the arm has waited for before this work may be over by now.
+                self.look_at = u64::MAX;
                 self.finish(at, work);
             } else {
                 self.begin(at);

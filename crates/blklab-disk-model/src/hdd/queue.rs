@@ -156,6 +156,11 @@ impl Queue {
         self.plan.iter().chain(&self.commands).map(|queued| queued.ready).min()
     }
 
+    /// The first time after `now` at which the controller has understood a command.
+    pub fn ready_after(&self, now: u64) -> Option<u64> {
+        self.plan.iter().chain(&self.commands).map(|queued| queued.ready).filter(|ready| *ready > now).min()
+    }
+
     /// The arrival of the oldest command.
     pub fn oldest_arrival(&self) -> Option<u64> {
         self.plan.iter().chain(&self.commands).map(|queued| queued.arrived).min()
@@ -203,9 +208,34 @@ impl Queue {
         (arrived <= by && ready <= now).then_some(slot)
     }
 
-    /// The next part of the unplanned commands, in turn, if there are more than `count`.
-    pub fn some(&mut self, most: usize) -> Option<impl Iterator<Item = usize> + Clone + use<>> {
+    /// The end of the stream whose next reads begin between `start` and `limit`, with the reads that follow.
+    pub fn stream_end(&self, start: u64, mut limit: u64) -> u64 {
+        let follows = |queued: &&Queued, limit| {
+            !queued.write && (start..=limit).contains(&queued.span.start) && queued.span.end > limit
+        };
+        while let Some(next) = self.plan.iter().chain(&self.commands).find(|queued| follows(queued, limit)) {
+            limit = next.span.end;
+        }
+        limit
+    }
+
+    /// The oldest command that the controller has understood by `now`, without reads that begin within `width`
+    /// sectors from `start` on.
+    pub fn oldest_outside(&self, start: u64, width: u64, now: u64) -> Option<QueueIndex> {
+        let fits = |queued: &Queued| {
+            queued.ready <= now && (queued.write || queued.span.start.wrapping_sub(start) > width)
+        };
+        let planned = self.plan.iter().enumerate().map(|(n, queued)| (queued, QueueIndex::Planned(n)));
+        let free = self.commands.iter().enumerate().map(|(n, queued)| (queued, QueueIndex::Free(n)));
+        let outside = planned.chain(free).filter(|(queued, _)| fits(queued));
+        outside.min_by_key(|(queued, _)| queued.order).map(|(_, slot)| slot)
+    }
+
+    /// The next part of the unplanned commands, in turn: as many as `percent` of all commands in the drive, of
+    /// which one is at the arm. None if these are all.
+    pub fn some(&mut self, percent: usize) -> Option<impl Iterator<Item = usize> + Clone + use<>> {
         let all = self.commands.len();
+        let most = ((all + self.plan.len() + 1) * percent).div_ceil(100);
         if all <= most {
             return None;
         }
@@ -277,6 +307,58 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn read(order: u64, sector: u64) -> Queued {
+        Queued {
+            span: Span::new(sector, 8),
+            place: Location::default(),
+            ready: 0,
+            arrived: 0,
+            handicap: 0,
+            order,
+            tag: Tag(order as u32),
+            write: false,
+        }
+    }
+
+    #[test]
+    fn a_choice_compares_a_share_of_all_commands_and_the_next_one_goes_on_after_them() {
+        let mut queue = Queue::new(16, 5);
+        (0..15).for_each(|order| queue.push(read(order, 8 * order)));
+        (0..5).for_each(|_| queue.join_plan(0));
+        // Ten wait for their choice, five are planned, one is at the arm.
+        let mut next = |percent| queue.some(percent).map(|some| some.collect::<Vec<_>>());
+        assert_eq!(next(50), Some((0..8).collect()));
+        assert_eq!(next(50), Some(vec![8, 9, 0, 1, 2, 3, 4, 5]));
+        assert_eq!(next(10), Some(vec![6, 7]));
+        assert_eq!([next(63), next(100)], [None, None]);
+    }
+
+    #[test]
+    fn a_stream_ends_after_the_last_of_the_reads_that_follow_it() {
+        let mut queue = Queue::new(5, 1);
+        for (order, sector) in [(0, 1_016), (1, 1_008), (2, 1_000), (3, 1_100)] {
+            queue.push(read(order, sector));
+        }
+        queue.push(Queued { write: true, ..read(4, 1_024) });
+        queue.join_plan(1);
+        assert_eq!([queue.stream_end(990, 1_000), queue.stream_end(990, 999)], [1_024, 999]);
+    }
+
+    #[test]
+    fn the_oldest_outside_is_no_read_of_the_stream() {
+        let mut queue = Queue::new(4, 1);
+        queue.push(read(0, 1_000));
+        queue.push(Queued { write: true, ..read(1, 1_000) });
+        queue.push(read(2, 3_000));
+        queue.join_plan(0);
+        let mut orders = Vec::new();
+        while let Some(slot) = queue.oldest_outside(900, 200, 0) {
+            orders.push(queue.take(slot).order);
+        }
+        assert_eq!(orders, [1, 2]);
+        assert_eq!(queue.oldest_outside(1_008, 200, 0), Some(QueueIndex::Planned(0)));
+    }
+
     proptest! {
         #[test]
         fn the_first_read_within_is_the_one_that_looking_at_each_finds(
@@ -285,16 +367,7 @@ mod tests {
         ) {
             let mut queue = Queue::new(1, 7);
             for (order, (sector, ready, write)) in commands.into_iter().enumerate() {
-                queue.push(Queued {
-                    span: Span::new(sector, 8),
-                    place: Location::default(),
-                    ready,
-                    arrived: 0,
-                    handicap: 0,
-                    order: order as u64,
-                    tag: Tag(order as u32),
-                    write,
-                });
+                queue.push(Queued { ready, write, ..read(order as u64, sector) });
             }
             for _ in 0..planned.min(queue.commands.len()) {
                 queue.join_plan(0);

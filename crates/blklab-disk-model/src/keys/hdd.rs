@@ -258,11 +258,11 @@ pub static HDD_KEYS: &[Key] = &[
         "number of commands with a fixed order, including the current one; with no more in flight, commands are served in order of arrival",
     ),
     key(
-        "ncq_look_ahead",
-        "",
-        Integer(1, 65_535),
-        Default("65535"),
-        "commands compared for each choice; the next choice continues after them",
+        "ncq_look_ahead_percent",
+        "%",
+        Integer(1, 100),
+        Default("100"),
+        "commands compared for each choice, of those in the drive; the next choice continues after them",
     ),
     key(
         "ncq_batch",
