@@ -50,7 +50,7 @@ impl Rig {
     fn flush(&mut self) {
         let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
         self.block.submit(self.now, &flush, Manner::PLUGGED, &mut self.disk);
-        self.block.run(self.now, &mut self.disk);
+        self.block.run_worker(self.now, 0, &mut self.disk);
     }
 
     /// Completes one command; the owners of its bios.
@@ -581,6 +581,7 @@ fn a_bio_that_flushes_has_a_tag_until_the_flush_has_ended_and_waits_for_one() {
     rig.plug([100, 1_000, 2_000]);
     assert_eq!(flush_later(&mut rig, FLUSHED), Submitted::Taken);
     assert!(matches!(flush_later(&mut rig, FLUSHED), Submitted::NoRequest(_)));
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
     assert_eq!(rig.end_one(), [100]);
     assert_eq!(flush_later(&mut rig, FLUSHED), Submitted::Taken);
     assert!(matches!(rig.submit_as(3_000, Manner::PLUGGED), Submitted::NoRequest(_)));
