@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_during_an_interrupt_causes_another_one_before_processes_go_on() {
+    fn a_command_that_ends_during_an_interrupt_causes_another_one_before_processes_go_on() {
         let nanosecond = Nanos(1);
         for (gap, interrupts) in [(0, 1), (1, 2), (2, 1)] {
             let mut device = device();

@@ -92,7 +92,7 @@ pub struct RequestWaiters {
     /// The number of sleepers woken at a time.
     batch: u32,
     single_queue: Option<SingleQueue>,
-    /// Of all queues.
+    /// The same of all queues together.
     active: usize,
 }
 
