@@ -60,6 +60,16 @@ SYNCS = (
     "[global]\nsize=1g\nruntime=2\ntime_based\n[w]\nrw=write\nbs=4k\nfdatasync=1\n"
     "[r]\nrw=read\nbs=128k\ndirect=1\nioengine=libaio\niodepth=2\n"
 )
+COMMITS = (
+    "[global]\ndirect=1\nnorandommap\nsize=1g\nruntime=1\ntime_based\n"
+    "[w]\nrw=randwrite\nbs=4k\nfsync=1\nnumjobs=2\n[log]\nrw=write\nbs=8k\nfdatasync=4\n"
+    "[r]\nrw=randread\nbs=4k\nioengine=libaio\niodepth=8\n"
+)
+DURABLE = (
+    "[global]\ndirect=1\nnorandommap\nsize=1g\nruntime=1\ntime_based\n"
+    "[w]\nrw=randwrite\nbs=4k\nsync=dsync\nnumjobs=3\n"
+    "[r]\nrw=randread\nbs=16k\nioengine=libaio\niodepth=4\n"
+)
 READS = "[global]\ndirect=1\nsize=64m\nruntime=100ms\ntime_based\n[r]\nrw=randread\n"
 
 
@@ -274,6 +284,30 @@ def test_fsync_beside_reads_is_the_same_where_a_disk_flushes_alone(tmp_path: Pat
     )
     assert len(found.cells) == 4
     assert all(meets(cell) for cell in found.cells), found.text
+
+
+@pytest.mark.parametrize(
+    ("disk", "schedulers"),
+    [
+        ("su800-128gb", ("none", "mq-deadline", "kyber", "bfq")),
+        ("wd10ezrx", ("none", "mq-deadline", "kyber")),
+    ],
+)
+def test_several_processes_that_sync_beside_reads_are_the_same(
+    tmp_path: Path, disk: str, schedulers: tuple[str, ...]
+) -> None:
+    """Which bios share a flush, what goes before the next one, and kyber's samples of them."""
+    kernel = real_kernel.image().parent.name
+    jobs_of_it = written(tmp_path, commits=COMMITS, durable=DURABLE)
+    found = blklab.verify(jobs=jobs_of_it, disks=[disk], schedulers=schedulers, kernel=kernel)
+    assert len(found.cells) == 2 * len(schedulers)
+    off = {
+        (cell.load, cell.scheduler): max(
+            cell.off(what) for what in ("bytes_per_s", "p50_ns", "p99_ns")
+        )
+        for cell in found.cells
+    }
+    assert max(off.values()) < 0.01, off
 
 
 def test_only_failed_cells_are_no_agreement(tmp_path: Path) -> None:

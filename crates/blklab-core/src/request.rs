@@ -162,6 +162,11 @@ impl RequestSlab {
         self.slots.remove(id.index())
     }
 
+    /// All, in order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = &Request> {
+        self.slots.iter().map(|(_, request)| request)
+    }
+
     /// The number of requests.
     pub fn len(&self) -> usize {
         self.slots.len()

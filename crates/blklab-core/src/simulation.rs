@@ -395,6 +395,30 @@ mod tests {
     }
 
     #[test]
+    fn a_durable_direct_write_of_a_device_is_followed_by_a_flush_if_its_caller_waits() {
+        // SATA has no FUA: a flush makes the write durable. In a file system that is all.
+        for (engine, partitions, flushes) in [("psync", "1", 20), ("psync", "0", 10), ("libaio", "1", 10)] {
+            let job = format!("[a]\nrw=write\nbs=4k\nsize=40k\ndirect=1\nsync=dsync\nioengine={engine}\n");
+            let file =
+                jobfile::parse(&job, "test.fio", &mut { MACHINE }, Default::default()).expect("a good job");
+            let model = catalogue::model("su800-128gb").expect("a shipped disk");
+            let mut settings = Host::settings();
+            settings.set("partitions", partitions).expect("a good value");
+            let setup = Setup {
+                plan: &plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits"),
+                disk: model.build(1),
+                scheduler: &SchedulerSpec::parse("none").expect("a good scheduler"),
+                host: Host::new(&settings),
+                memory: &MemoryConfig::settings(),
+                seed: 1,
+            };
+            let result = run(setup, &Watch::default()).expect("it runs to its end");
+            let found = (result.disk.write_ios, result.disk.flush_ios);
+            assert_eq!(found, (10, flushes), "{engine}, partitions={partitions}");
+        }
+    }
+
+    #[test]
     fn a_cancelled_run_ends_without_a_result() {
         let watch = Watch::default();
         watch.cancel.store(true, Ordering::Relaxed);

@@ -138,6 +138,32 @@ LOADS = (
         f"bs=64k\nstartdelay={_QUARTER}\n",
         schedulers=_FAIR,
     ),
+    Load(
+        "log-and-reads",
+        f"[log]\n{_DIRECT}rw=write\nbs=8k\nfdatasync=1\n"
+        f"[r]\n{_DIRECT}norandommap\nrw=randread\nbs=16k\nnumjobs=2\n",
+    ),
+    Load(
+        "commits",
+        f"[w]\n{_DIRECT}norandommap\nrw=randwrite\nbs=4k\nfsync=1\nnumjobs=2\n"
+        f"[r]\n{_DIRECT}{_QUEUED}norandommap\niodepth=8\nrw=randread\nbs=4k\n",
+    ),
+    Load(
+        "write-seq-fsync",
+        f"[w]\n{_DIRECT}{_QUEUED}iodepth=4\nrw=write\nbs=128k\nfsync=16\n"
+        f"[r]\n{_DIRECT}rw=read\nbs=128k\n",
+    ),
+    Load(
+        "write-durable",
+        f"[w]\n{_DIRECT}norandommap\nrw=randwrite\nbs=4k\nsync=dsync\nnumjobs=2\n"
+        f"[r]\n{_DIRECT}{_QUEUED}norandommap\niodepth=4\nrw=randread\nbs=16k\n",
+    ),
+    Load(
+        "deliveries-buffered",
+        "[w]\nsize=1g\nfilename=spool\nnorandommap\nrw=randwrite\nbssplit=4k/70:8k/20:16k/10\n"
+        "numjobs=8\nfsync=4\nthinktime=20ms\nthinktime_blocks=4\n"
+        f"[r]\n{_DIRECT}norandommap\nrw=randread\nbs=16k\nnumjobs=4\nthinktime=5ms\n",
+    ),
     Load("read-seq-buffered", "[a]\nsize=4g\nrw=read\nbs=64k\n", "fio", _BUFFERED_S),
     Load("write-seq-buffered", "[a]\nsize=4g\nrw=write\nbs=64k\n", "fio", _BUFFERED_S),
     Load(

@@ -1,6 +1,6 @@
 //! From the scheduler to the disk.
 
-use super::Block;
+use super::{Block, Worker};
 use crate::disk::{AnyDisk, Command, Disk, Tag};
 use crate::request::{Op, ProcessId, Request, RequestId};
 use crate::units::Nanos;
@@ -44,13 +44,39 @@ impl Block {
         (0..self.limits.hw_queues).for_each(|hw_queue| self.mark(hw_queue));
     }
 
-    /// Dispatches as many requests as the scheduler allows and the disk takes.
+    /// The worker dispatches as many requests as the scheduler allows and the disk takes.
     #[inline]
     pub fn run(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if self.flushes.deferred {
-            self.start_deferred(now, disk);
+        if self.flushes.worker == Worker::OnAny {
+            self.run_with_flush(now, disk);
         }
-        if !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
+        if !self.to_run.is_empty() {
+            self.run_marked(now, disk);
+            if self.wakes_itself {
+                self.run_once_more(now, disk);
+            }
+        }
+    }
+
+    /// The worker has woken itself.
+    #[cold]
+    fn run_once_more(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        while std::mem::take(&mut self.wakes_itself) {
+            for hw_queue in 0..self.limits.hw_queues {
+                let worker = &mut self.hw_queues[usize::from(hw_queue)].worker;
+                if *worker == Worker::OnAny {
+                    *worker = Worker::Asleep;
+                    self.mark(hw_queue);
+                }
+            }
+            self.run_marked(now, disk);
+        }
+    }
+
+    /// The same by a process, which leaves to the worker what is to be run once more.
+    #[inline]
+    pub(super) fn run_now(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if !self.to_run.is_empty() {
             self.run_marked(now, disk);
         }
     }
@@ -61,14 +87,13 @@ impl Block {
         let queue = &self.hw_queues[usize::from(hw_queue)];
         let is_full = queue.restart && queue.in_flight >= self.limits.queue_depth;
         let in_vain = (is_full || self.scheduler.is_settled(now)) && queue.refused.is_empty();
-        let others = !self.to_run.is_empty() || !self.flushes.waiting.is_empty();
-        if others || self.rules.peeks || !in_vain {
+        if !self.to_run.is_empty() || self.rules.peeks || !in_vain {
             self.mark(hw_queue);
-            self.run_marked(now, disk);
+            self.run_now(now, disk);
         }
     }
 
-    fn run_marked(&mut self, now: Nanos, disk: &mut AnyDisk) {
+    pub(super) fn run_marked(&mut self, now: Nanos, disk: &mut AnyDisk) {
         if self.rules.peeks {
             return self.run_peeking(now, disk);
         }
@@ -76,9 +101,6 @@ impl Block {
             self.issue_probe(now, disk);
         }
         self.hw_queues[0].restart |= self.probes_waiting > 0;
-        if self.flush_is_due() && self.hw_queues[0].in_flight < self.limits.queue_depth {
-            self.issue_flush(now, disk);
-        }
         for index in 0..self.to_run.len() {
             let hw_queue = self.to_run[index];
             self.hw_queues[usize::from(hw_queue)].to_run = false;
@@ -86,7 +108,7 @@ impl Block {
                 self.run_refusing(now, hw_queue, disk);
                 continue;
             }
-            if self.flush_excludes() || !self.hw_queues[usize::from(hw_queue)].refused.is_empty() {
+            if self.flushes.excludes || self.hw_queues[usize::from(hw_queue)].refused.matters() {
                 self.run_beside_flush(now, hw_queue, disk);
                 continue;
             }
@@ -124,18 +146,19 @@ impl Block {
     /// A command that passes the scheduler by waits for the disk.
     #[inline]
     fn queue_command_waits(&self) -> bool {
-        self.probes_waiting > 0 || !self.flushes.waiting.is_empty()
+        self.probes_waiting > 0 || self.flushes.waits_for_room
     }
 
     fn run_peeking_one(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
         let index = usize::from(hw_queue);
-        if self.hw_queues[index].parked.is_some() {
+        let has_flush = hw_queue == 0 && self.flushes.waits_for_room;
+        if self.hw_queues[index].parked.is_some() || has_flush {
             // Set before the second try, and not reset when the disk takes the request
             // (`__blk_mq_sched_dispatch_requests`).
             self.hw_queues[index].restart = true;
         }
         loop {
-            if self.flush_excludes() {
+            if self.flushes.excludes {
                 // Not even peeked at (`queue_flush_queueable`).
                 self.hw_queues[index].restart = true;
                 return;
@@ -148,8 +171,8 @@ impl Block {
                 self.issue_probe(now, disk);
                 continue;
             }
-            let flush = hw_queue == 0 && self.flush_is_due();
-            if self.hw_queues[index].parked.is_none() && !flush {
+            let flush = self.flushes.request.filter(|_| hw_queue == 0 && self.flushes.waits_for_room);
+            if self.hw_queues[index].parked.is_none() && flush.is_none() {
                 if !self.rules.asks_in_vain && !self.scheduler.has_work(hw_queue) {
                     return;
                 }
@@ -164,9 +187,11 @@ impl Block {
                 self.hw_queues[index].restart = true;
                 return;
             }
-            match self.hw_queues[index].parked.take() {
-                Some(id) => self.issue(now, id, disk),
-                None => self.issue_flush(now, disk),
+            if let Some(id) = self.hw_queues[index].parked.take() {
+                self.issue(now, id, disk);
+            } else if let Some(flush) = flush {
+                self.flushes.waits_for_room = false;
+                self.issue(now, flush, disk);
             }
         }
     }
@@ -189,8 +214,7 @@ impl Block {
         request.issued = now;
         let hw_queue = &mut self.hw_queues[usize::from(request.hw_queue)];
         hw_queue.in_flight += 1;
-        if self.rules.flush_alone && request.op == Op::Flush && hw_queue.in_flight > 1 {
-            self.flushes.deferred = true;
+        if request.op == Op::Flush && self.driver_keeps_flush() {
             return;
         }
         self.give(now, id, disk);

@@ -1,40 +1,107 @@
-//! Flushes of the disk's cache: one request at a time, for all bios that wait for one (`blk-flush.c`).
+//! Flushes of the disk's cache (`blk-flush.c` of Linux 7.3).
+//!
+//! A bio that flushes has a request, and so a tag, like any other, but that request does not go to the
+//! disk: it waits for a flush, which is a request of its own. One flush is under way at a time. All bios
+//! that wait when it is made share it, and those that come later share the next one.
+//!
+//! A flush passes the scheduler by: the worker puts it in front of the requests that the driver has
+//! refused (`hctx->dispatch`), and then runs the queue. The worker's two works, this one
+//! (`blk_mq_requeue_work`) and a run of the queue, are done in the order in which they were asked for
+//! last. So when a flush ends and the next one is due, requests that were refused for the first one go
+//! before the second if nothing was out of a budget meanwhile, and after it otherwise.
+//!
+//! On a disk without FUA a durable write is followed by a flush, and no flush begins while the data of
+//! such a write are under way, so that several share one.
 
-use super::Block;
-use super::tags::NO_TAG;
+use super::{Block, Manner, Restart, Submitted, Worker};
 use crate::disk::AnyDisk;
-use crate::request::{Op, ProcessId, Request, RequestId};
+use crate::request::{Bio, Op, ProcessId, Request, RequestId};
+use crate::scheduler::Generation;
 use crate::units::Nanos;
 
-/// Flushes: one is in flight at a time; those that come meanwhile share the next one.
+/// A flush that has been due for so long no longer waits for durable writes (`FLUSH_PENDING_TIMEOUT`).
+const PATIENCE: Nanos = Nanos::from_secs(5);
+
+/// A bio that waits for a flush, with the tag of its request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiter {
+    pub owner: u64,
+    pub tag: u32,
+    pub hw_queue: u16,
+    pub sync: bool,
+    /// When it was submitted; `None` for a durable write, which the scheduler has seen complete.
+    pub since: Option<Nanos>,
+}
+
+/// The flush that is under way, and those that come after it.
 #[derive(Debug, Default)]
 pub(super) struct Flushes {
-    /// Owners of those that came since.
-    pub waiting: Vec<u64>,
-    /// Owners of those that are in flight.
-    pub running: Vec<u64>,
-    /// The request that carries `running`.
+    /// They share the next flush (`flush_queue`).
+    pub pending: Vec<Waiter>,
+    /// Since when there are any.
+    pending_since: Nanos,
+    /// They share the one under way.
+    pub running: Vec<Waiter>,
+    /// They shared the one that has just ended; the last is the first.
+    ended: Vec<Waiter>,
+    /// The flush under way.
     pub request: Option<RequestId>,
+    /// The worker that must bring the flush to the driver; where it was made at a completion, nothing
+    /// keeps its CPU busy.
+    pub worker: Worker,
+    /// Before it runs the queue.
+    pub goes_first: bool,
+    /// The driver has no room for it yet ([`super::rules::Rules::peeks`]).
+    pub waits_for_room: bool,
+    /// The driver has it and takes nothing else ([`super::rules::Rules::flush_alone`]).
+    pub excludes: bool,
     /// The driver keeps it until the disk has nothing else to do.
     pub deferred: bool,
 }
 
 impl Block {
-    /// A flush waits and none is in flight.
-    #[inline]
-    pub(super) fn flush_is_due(&self) -> bool {
-        !self.flushes.waiting.is_empty() && self.flushes.request.is_none()
+    /// See [`Block::submit`]; for a flush, which is an empty write (`blkdev_issue_flush`).
+    #[cold]
+    pub(super) fn take_flush(
+        &mut self,
+        now: Nanos,
+        bio: &Bio,
+        manner: Manner,
+        disk: &mut AnyDisk,
+    ) -> Submitted {
+        let write = Bio { op: Op::Write, ..*bio };
+        if manner.again.is_some() && self.generation == Generation::MultiQueue {
+            self.run_again(now, bio.hw_queue, disk);
+        }
+        let most = manner.again.unwrap_or_else(|| self.depth_limit(now, &write));
+        let Some(tag) = self.take_tag(&write, most) else { return Submitted::NoRequest(most) };
+        self.hw_queues[usize::from(bio.hw_queue)].allocated[usize::from(bio.sync)] += 1;
+        let (owner, hw_queue, sync) = (bio.owner, bio.hw_queue, bio.sync);
+        self.await_flush(now, Waiter { owner, tag, hw_queue, sync, since: Some(now) });
+        self.worker_woken |= self.kick_flush(now, Worker::On(bio.cpu));
+        Submitted::Taken
     }
 
-    /// The driver has a flush, beside which it takes nothing else.
-    #[inline]
-    pub(super) fn flush_excludes(&self) -> bool {
-        self.rules.flush_alone && self.flushes.request.is_some()
+    /// A bio waits for a flush from now on.
+    fn await_flush(&mut self, now: Nanos, waiter: Waiter) {
+        if self.flushes.pending.is_empty() {
+            self.flushes.pending_since = now;
+        }
+        self.flushes.pending.push(waiter);
     }
 
-    /// Issues a flush for all bios that wait for one.
-    pub(super) fn issue_flush(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        std::mem::swap(&mut self.flushes.waiting, &mut self.flushes.running);
+    /// Makes the next flush, if one is due, for the worker to bring to the driver (`blk_kick_flush`). True
+    /// if one was made.
+    fn kick_flush(&mut self, now: Nanos, worker: Worker) -> bool {
+        if self.flushes.request.is_some() || self.flushes.pending.is_empty() {
+            return false;
+        }
+        // `flush_data_in_flight`
+        let writes = self.flush_after_fua && self.requests.iter().any(|request| request.fua);
+        if writes && now < self.flushes.pending_since + PATIENCE {
+            return false;
+        }
+        std::mem::swap(&mut self.flushes.pending, &mut self.flushes.running);
         self.account(now);
         self.waiting += 1;
         let id = self.requests.insert(Request {
@@ -45,20 +112,86 @@ impl Block {
             inserted: now,
             ..Request::default()
         });
-        let tag = self.hw_queues[0].tags.take(u32::MAX).unwrap_or(NO_TAG);
-        self.set_tag(id, tag);
-        self.hw_queues[0].allocated[1] += 1;
         self.flushes.request = Some(id);
-        self.issue(now, id, disk);
+        self.flushes.worker = worker;
+        self.flushes.goes_first = self.to_run.is_empty() && self.hw_queues[0].worker == Worker::Asleep;
+        true
     }
 
-    /// A flush that the driver keeps goes to the disk, once that has nothing else to do.
+    /// The worker brings the flush to the driver, before or after it runs the queue
+    /// (`blk_mq_requeue_work`).
     #[cold]
-    pub(super) fn start_deferred(&mut self, now: Nanos, disk: &mut AnyDisk) {
+    pub(super) fn run_with_flush(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if !self.flushes.goes_first && !self.to_run.is_empty() {
+            self.run_marked(now, disk);
+        }
+        self.flushes.worker = Worker::Asleep;
+        match (self.rules.peeks, self.flushes.request) {
+            (false, Some(flush)) => self.hw_queues[0].refused.put_first(flush),
+            _ => self.flushes.waits_for_room = true,
+        }
+        self.mark(0);
+    }
+
+    /// Commands have ended: a flush that the driver keeps goes to the disk, if that has nothing else to do
+    /// now (`ata_scsi_schedule_deferred_qc`). Call it before [`Block::run`].
+    #[inline]
+    pub fn start_kept_flush(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if self.flushes.deferred {
+            self.start_deferred(now, disk);
+        }
+    }
+
+    #[cold]
+    fn start_deferred(&mut self, now: Nanos, disk: &mut AnyDisk) {
         let flush = self.flushes.request.filter(|_| self.hw_queues[0].in_flight == 1);
         if let Some(flush) = flush {
             self.flushes.deferred = false;
             self.give(now, flush, disk);
         }
+    }
+
+    /// The driver has the flush, beside which it may take nothing else; true if it keeps it for now.
+    #[cold]
+    pub(super) fn driver_keeps_flush(&mut self) -> bool {
+        self.flushes.excludes = self.rules.flush_alone;
+        self.flushes.deferred = self.rules.flush_alone && self.hw_queues[0].in_flight > 1;
+        self.flushes.deferred
+    }
+
+    /// A flush has ended, or the data of a write that needs one. What runs the queue because a request was
+    /// refused and because a budget was comes before and after the next flush is made.
+    #[cold]
+    pub(super) fn complete_flushing(&mut self, now: Nanos, id: RequestId) -> bool {
+        let request = &self.requests[id];
+        let (hw_queue, sync, owner) = (request.hw_queue, request.sync, request.owner);
+        if request.op == Op::Flush {
+            self.flushes.request = None;
+            self.flushes.excludes = false;
+            self.flushes.ended.extend(self.flushes.running.drain(..).rev());
+            self.restart(hw_queue, Restart::REFUSED);
+            self.kick_flush(now, Worker::OnAny);
+        } else {
+            let tag = self.tag_of[id.index()];
+            self.requests[id].fua = false;
+            self.await_flush(now, Waiter { owner, tag, hw_queue, sync, since: None });
+            self.kick_flush(now, Worker::OnAny);
+        }
+        self.requests.remove(id);
+        self.restart(hw_queue, Restart::ALL);
+        !self.flushes.ended.is_empty()
+    }
+
+    /// A bio that shared the flush that has ended: its owner is appended to `owners` before its tag is
+    /// free; false if there are no more (`flush_end_io`).
+    #[cold]
+    pub fn end_next_of_flush(&mut self, now: Nanos, owners: &mut Vec<u64>) -> bool {
+        let Some(waiter) = self.flushes.ended.pop() else { return false };
+        if let Some(since) = waiter.since {
+            self.scheduler.flush_ended(&queue!(self, now), since);
+        }
+        self.hw_queues[usize::from(waiter.hw_queue)].free(waiter.sync, waiter.tag);
+        owners.push(waiter.owner);
+        true
     }
 }

@@ -87,8 +87,9 @@ struct BioNode {
 const DECISIONS_PER_REQUEST: usize = 8;
 
 /// The worker of a hardware queue (`kblockd`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Worker {
+    #[default]
     Asleep,
     /// It runs when the process on that CPU sleeps.
     On(u16),
@@ -110,8 +111,8 @@ struct HwQueue {
     parked: Option<RequestId>,
     /// Requests that the driver has refused ([`Rules::refuses`]).
     refused: Refused,
-    /// The disk was full in the last run: the next completion runs the queue
-    /// (`BLK_MQ_S_SCHED_RESTART`; SCSI counts `restarts`).
+    /// The disk was full in the last run: the next completion runs the queue (SCSI counts `restarts`;
+    /// without a budget, `BLK_MQ_S_SCHED_RESTART`).
     restart: bool,
     /// Listed in [`Block::to_run`].
     to_run: bool,
@@ -145,6 +146,18 @@ impl HwQueue {
     }
 }
 
+/// Why a completion runs its hardware queue: because its driver has refused a request
+/// (`BLK_MQ_S_SCHED_RESTART`), and perhaps because the disk was full (SCSI's `restarts`).
+#[derive(Clone, Copy)]
+struct Restart {
+    budget: bool,
+}
+
+impl Restart {
+    const REFUSED: Restart = Restart { budget: false };
+    const ALL: Restart = Restart { budget: true };
+}
+
 /// The request queue of one disk.
 pub struct Block {
     limits: QueueLimits,
@@ -167,6 +180,8 @@ pub struct Block {
     to_run: Vec<u16>,
     /// A hardware queue's worker is woken ([`HwQueue::worker`]).
     worker_woken: bool,
+    /// A worker has woken itself ([`Worker::OnAny`]) since it began.
+    wakes_itself: bool,
     /// The worker runs at this time.
     worker_due: Nanos,
     plug: Vec<RequestId>,
@@ -212,6 +227,7 @@ impl Block {
             tag_of: Vec::new(),
             to_run: Vec::with_capacity(usize::from(limits.hw_queues)),
             worker_woken: false,
+            wakes_itself: false,
             worker_due: Nanos::NEVER,
             plug: Vec::with_capacity(rules.plug_requests),
             flushes: Flushes::default(),
@@ -271,7 +287,12 @@ impl Block {
     /// Marks the hardware queues whose worker is on `cpu`; whether there are any.
     fn mark_workers_of(&mut self, cpu: u16) -> bool {
         self.worker_woken = false;
-        let mut any = false;
+        let mut any = self.flushes.worker == Worker::On(cpu);
+        if any {
+            self.flushes.worker = Worker::OnAny;
+        } else if self.flushes.worker != Worker::Asleep {
+            self.worker_woken = true;
+        }
         for hw_queue in 0..self.limits.hw_queues {
             match self.hw_queues[usize::from(hw_queue)].worker {
                 Worker::Asleep => {}
@@ -328,10 +349,7 @@ impl Block {
     #[inline]
     fn take(&mut self, now: Nanos, bio: &Bio, manner: Manner, disk: &mut AnyDisk) -> Submitted {
         if bio.op == Op::Flush {
-            self.flushes.waiting.push(bio.owner);
-            // `blk_kick_flush` leaves the flush to the worker (`blk_mq_kick_requeue_list`).
-            self.wake_worker(0, Worker::On(bio.cpu));
-            return Submitted::Taken;
+            return self.take_flush(now, bio, manner, disk);
         }
         if bio.fua && !self.volatile_write_cache {
             return self.take(now, &Bio { fua: false, ..*bio }, manner, disk);
@@ -350,10 +368,13 @@ impl Block {
             if !busy && self.issued_directly(now, id, disk) {
                 return Submitted::Taken;
             }
+            if self.flushes.excludes && !busy && self.refused_beside_flush(now, id, disk) {
+                return Submitted::Taken;
+            }
             self.insert(now, id, self.rules.joins_without_plug);
             if self.rules.runs_without_plug && !busy {
                 self.mark(bio.hw_queue);
-                self.run(now, disk);
+                self.run_now(now, disk);
             } else {
                 self.wake_worker(bio.hw_queue, Worker::On(bio.cpu));
             }
@@ -493,7 +514,7 @@ impl Block {
             self.insert(now, id, true);
         }
         self.plug.clear();
-        self.run(now, disk);
+        self.run_now(now, disk);
     }
 
     /// Inserts the request. `joins`: it may instead be appended to a waiting one.
@@ -505,15 +526,16 @@ impl Block {
     }
 
     /// The disk has completed a command: appends the owners of its bios to `owners`. Call
-    /// [`Block::run`] afterwards.
+    /// [`Block::start_kept_flush`] and [`Block::run`] afterwards. True for a flush: call
+    /// [`Block::end_next_of_flush`] first.
     #[inline]
-    pub fn complete(&mut self, completion: Completion, owners: &mut Vec<u64>) {
+    pub fn complete(&mut self, completion: Completion, owners: &mut Vec<u64>) -> bool {
         let now = completion.at;
         let id = RequestId(completion.tag.0);
         self.account(now);
         self.in_flight -= 1;
         if !self.probes.is_empty() && self.probe_ended(id) {
-            return;
+            return false;
         }
         if !self.is_none && self.flushes.request != Some(id) {
             self.scheduler.completed(&queue!(self, now), id);
@@ -527,40 +549,42 @@ impl Block {
         let request = &self.requests[id];
         let hw_queue = &mut self.hw_queues[usize::from(request.hw_queue)];
         hw_queue.in_flight -= 1;
-        hw_queue.free(request.sync, self.tag_of[id.index()]);
         self.counters.count(request, now);
         self.trace.completed(request, completion.began, now);
         let number = request.hw_queue;
-        if request.op == Op::Flush {
-            self.flushes.request = None;
-            owners.append(&mut self.flushes.running);
-        } else {
-            let ended = if request.fua && self.flush_after_fua { &mut self.flushes.waiting } else { owners };
-            ended.push(request.owner);
-            let mut node = request.rest.head;
-            while node != BioChain::END {
-                let bio = self.bios.remove(node as usize);
-                ended.push(bio.owner);
-                node = bio.next;
-            }
+        if request.op == Op::Flush || request.fua && self.flush_after_fua {
+            return self.complete_flushing(now, id);
+        }
+        hw_queue.free(request.sync, self.tag_of[id.index()]);
+        owners.push(request.owner);
+        let mut node = request.rest.head;
+        while node != BioChain::END {
+            let bio = self.bios.remove(node as usize);
+            owners.push(bio.owner);
+            node = bio.next;
         }
         self.requests.remove(id);
-        let restarts =
-            self.rules.always_restarts || std::mem::take(&mut self.hw_queues[usize::from(number)].restart);
-        if restarts && self.may_dispatch(number) {
-            self.mark(number);
+        self.restart(number, Restart::ALL);
+        false
+    }
+
+    /// After a completion: runs the hardware queue for these reasons, if it may dispatch a request.
+    #[inline]
+    fn restart(&mut self, hw_queue: u16, why: Restart) {
+        let queue = &mut self.hw_queues[usize::from(hw_queue)];
+        let mut restarts = queue.refused.restarted();
+        // Only SCSI's budget is a reason of its own.
+        if why.budget || self.rules.peeks {
+            restarts |= std::mem::take(&mut queue.restart) | self.rules.always_restarts;
+        }
+        if restarts && (self.scheduler.waiting() > 0 || self.rules.peeks || !queue.refused.is_empty()) {
+            self.mark(hw_queue);
+            // The worker was asked for this last.
+            self.flushes.goes_first = true;
             if self.limits.hw_queues == 1 {
                 self.worker_due = Nanos::NEVER;
             }
         }
-    }
-
-    /// A run of the hardware queue after a completion may dispatch a request.
-    #[inline]
-    fn may_dispatch(&mut self, hw_queue: u16) -> bool {
-        let refused = &mut self.hw_queues[usize::from(hw_queue)].refused;
-        refused.restarted();
-        self.scheduler.waiting() > 0 || self.rules.peeks || !refused.is_empty()
     }
 
     /// Advances the integrals over time to `now`, before a count changes.

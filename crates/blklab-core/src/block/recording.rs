@@ -92,8 +92,8 @@ impl Block {
         let Some(recording) = &mut self.recording else { return };
         let request = &self.requests[id];
         if request.op == Op::Flush {
-            for &owner in &self.flushes.running {
-                recording.completed(owner, request, now);
+            for waiter in &self.flushes.running {
+                recording.completed(waiter.owner, request, now);
             }
             return;
         }

@@ -1,7 +1,8 @@
-//! Requests that the driver has refused.
+//! Requests that the driver has refused, and a flush on its way to the driver (`hctx->dispatch`).
 //!
-//! Under a scheduler that is only while a SATA disk flushes its cache, beside which libata lets nothing
-//! else go; see [`Block::run_beside_flush`]. Under `none` nothing checks whether the disk takes one more before a request leaves the plug or
+//! Under a scheduler a request is refused only while a SATA disk flushes its cache, beside which libata
+//! lets nothing else go; see [`Block::run_beside_flush`]. A flush passes the scheduler by, and is refused
+//! if the disk is full. Under `none` nothing checks whether the disk takes one more before a request leaves the plug or
 //! the software queue, and SCSI refuses the request while the disk is full. It then waits in a list
 //! of its own (`hctx->dispatch`), which goes before all others and takes no merges. After
 //! `blk-mq.c` and `blk-mq-sched.c` of Linux 7.3:
@@ -16,7 +17,10 @@
 //! * After a refusal the queue runs again with the next completion, or after 3 ms.
 //!
 //! Without a flush only a disk that takes fewer commands than the host adapter has tags refuses
-//! anything, such as SATA without NCQ. Left out: refused flushes, which make the queue busy too.
+//! anything, such as SATA without NCQ.
+//!
+//! A driver that refuses a request beside a flush blocks the disk: until a command ends, SCSI gives no
+//! budget, and the driver is not asked (`device_blocked`).
 
 use std::collections::VecDeque;
 
@@ -38,6 +42,8 @@ pub(super) struct Refused {
     /// The list was tried since the last completion (`BLK_MQ_S_SCHED_RESTART`; that SCSI was out of
     /// budget, `restarts`, is not enough).
     tried: bool,
+    /// The driver has refused a request since the last completion (`device_blocked`).
+    blocked: bool,
     /// Average of refusals (`dispatch_busy`).
     busy: u32,
 }
@@ -46,6 +52,17 @@ impl Refused {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
+    }
+
+    /// A run of the queue must look at the list, or at what was refused lately.
+    #[inline]
+    pub fn matters(&self) -> bool {
+        !self.is_empty() || self.is_busy()
+    }
+
+    /// A flush goes to the driver before all others (`BLK_MQ_INSERT_AT_HEAD`).
+    pub fn put_first(&mut self, flush: RequestId) {
+        self.requests.push_front(flush);
     }
 
     /// Requests have lately been refused.
@@ -62,10 +79,11 @@ impl Refused {
         }
     }
 
-    /// A completion runs the queue.
+    /// A command has ended; true if the list was tried before.
     #[inline]
-    pub fn restarted(&mut self) {
-        self.tried = false;
+    pub fn restarted(&mut self) -> bool {
+        self.blocked = false;
+        std::mem::take(&mut self.tried)
     }
 
     fn refused(&mut self) {
@@ -77,7 +95,13 @@ impl Block {
     /// The disk takes one more command.
     #[inline]
     pub(super) fn takes_one_more(&self, hw_queue: u16) -> bool {
-        self.hw_queues[usize::from(hw_queue)].in_flight < self.limits.queue_depth && !self.flush_excludes()
+        self.hw_queues[usize::from(hw_queue)].in_flight < self.limits.queue_depth && !self.flushes.excludes
+    }
+
+    /// SCSI has no budget for one more command.
+    fn is_out_of_budget(&self, hw_queue: u16) -> bool {
+        let queue = &self.hw_queues[usize::from(hw_queue)];
+        queue.in_flight >= self.limits.queue_depth || queue.refused.blocked
     }
 
     /// A bio without a plug goes to the software queue, since the driver has lately refused others
@@ -95,9 +119,26 @@ impl Block {
         if self.takes_one_more(hw_queue) {
             return false;
         }
-        self.hw_queues[usize::from(hw_queue)].refused.requests.push_back(id);
+        let is_out_of_budget = self.is_out_of_budget(hw_queue);
+        let queue = &mut self.hw_queues[usize::from(hw_queue)];
+        if is_out_of_budget {
+            queue.restart = true;
+        } else {
+            queue.refused.refused();
+            queue.refused.blocked = true;
+        }
+        queue.refused.requests.push_back(id);
         self.run_refusing(now, hw_queue, disk);
         true
+    }
+
+    /// The driver itself refuses a request without a plug, because of a flush; otherwise false. Without a
+    /// budget it would not be asked, and the request would go to the software queue
+    /// (`blk_mq_try_issue_directly`).
+    #[cold]
+    pub(super) fn refused_beside_flush(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) -> bool {
+        let hw_queue = self.requests[id].hw_queue;
+        self.rules.refuses && !self.is_out_of_budget(hw_queue) && self.refuse_one(now, id, disk)
     }
 
     /// Runs a hardware queue (`__blk_mq_sched_dispatch_requests` without a scheduler).
@@ -110,13 +151,15 @@ impl Block {
         }
         if had_refused || self.hw_queues[index].refused.is_busy() {
             while self.scheduler.has_work(hw_queue) {
-                if !self.takes_one_more(hw_queue) {
+                if self.is_out_of_budget(hw_queue) {
                     self.hw_queues[index].restart = true;
                     return;
                 }
                 let Some(id) = self.take_queued(now, hw_queue) else { return };
-                self.issue(now, id, disk);
-                self.hw_queues[index].refused.taken();
+                self.hw_queues[index].refused.requests.push_back(id);
+                if !self.issue_taken_out(now, hw_queue, disk) {
+                    return;
+                }
             }
             return;
         }
@@ -133,17 +176,17 @@ impl Block {
         if self.issue_refused(now, hw_queue, disk) {
             return true;
         }
-        let queue = &mut self.hw_queues[usize::from(hw_queue)];
-        queue.restart = true;
-        if !queue.refused.tried {
+        if !self.hw_queues[usize::from(hw_queue)].refused.tried {
+            // Nothing else would run the queue again.
+            self.wakes_itself = true;
             self.wake_worker(hw_queue, Worker::OnAny);
         }
         false
     }
 
-    /// Runs a hardware queue under a scheduler while the driver has a flush or requests are refused: as
-    /// many as the disk has room for leave the scheduler before the driver is asked
-    /// (`__blk_mq_do_dispatch_sched`).
+    /// Runs a hardware queue under a scheduler while the driver has a flush or requests are or were lately
+    /// refused: as many as the disk has room for, or one if the queue is busy, leave the scheduler before
+    /// the driver is asked (`__blk_mq_do_dispatch_sched`).
     #[cold]
     pub(super) fn run_beside_flush(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
         let index = usize::from(hw_queue);
@@ -181,10 +224,8 @@ impl Block {
 
     /// Issues what was refused before; false if the disk does not take all of it.
     fn try_again(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) -> bool {
-        let queue = &mut self.hw_queues[usize::from(hw_queue)];
         // Set before the second try, and not reset when the disk takes the requests.
-        queue.restart = true;
-        queue.refused.tried = true;
+        self.hw_queues[usize::from(hw_queue)].refused.tried = true;
         self.issue_refused(now, hw_queue, disk)
     }
 
@@ -196,12 +237,15 @@ impl Block {
         {
             self.issue(now, id, disk);
         }
-        let refused = &mut self.hw_queues[index].refused;
-        if refused.is_empty() {
-            refused.taken();
+        let is_out_of_budget = self.is_out_of_budget(hw_queue);
+        let queue = &mut self.hw_queues[index];
+        if queue.refused.is_empty() {
+            queue.refused.taken();
             return true;
         }
-        refused.refused();
+        queue.refused.refused();
+        queue.restart |= is_out_of_budget;
+        queue.refused.blocked |= !is_out_of_budget;
         self.worker_due = self.limits.ticks.timer(now, self.limits.ticks.span(RESOURCE_DELAY));
         false
     }

@@ -35,9 +35,21 @@ impl Ended {
     /// A command has ended.
     #[inline]
     fn take(&mut self, block: &mut Block, waiters: &mut RequestWaiters, completion: Completion) {
-        block.complete(completion, &mut self.0);
+        if block.complete(completion, &mut self.0) {
+            return self.take_flush(block, waiters, completion.at);
+        }
         if !waiters.is_empty() && !block.is_single_queue() {
             self.wake(waiters, block);
+        }
+    }
+
+    /// The command was a flush, of bios that each have a tag.
+    #[cold]
+    fn take_flush(&mut self, block: &mut Block, waiters: &mut RequestWaiters, now: Nanos) {
+        while block.end_next_of_flush(now, &mut self.0) {
+            if !waiters.is_empty() && !block.is_single_queue() {
+                self.wake(waiters, block);
+            }
         }
     }
 
@@ -158,26 +170,18 @@ impl Device {
     fn happen(&mut self, now: Nanos, interrupt: Nanos, ended: &mut Ended, cpus: &mut Cpus) -> Nanos {
         let mut then = now;
         let mut have_ended = self.disk.next_event() <= now;
-        let mut due = have_ended;
-        while due {
-            self.disk.advance(then, &mut self.completions);
-            // What ends during the interrupt is found by it, too.
-            due = then == now
-                && interrupt > Nanos::ZERO
-                && !self.driver.has_thread()
-                && !self.completions.is_empty();
-            if due {
-                then += interrupt;
-            }
+        if have_ended {
+            self.disk.advance(now, &mut self.completions);
         }
         if self.driver.has_thread() {
             have_ended = self.pass_to_driver(now, cpus);
         }
+        // What ends during the interrupt causes the next one, before anything else runs.
+        while self.end_commands(then, ended) && interrupt > Nanos::ZERO && !self.driver.has_thread() {
+            then += interrupt;
+            self.disk.advance(then, &mut self.completions);
+        }
         if have_ended {
-            for completion in self.completions.drain(..) {
-                let at = completion.at.max(now);
-                ended.take(&mut self.block, &mut self.waiters, Completion { at, ..completion });
-            }
             self.block.run(then, &mut self.disk);
         }
         if self.block.next_timer() <= then {
@@ -185,6 +189,18 @@ impl Device {
             self.block.run(then, &mut self.disk);
         }
         then
+    }
+
+    /// An interrupt at `now` finds that commands have ended; false if none have.
+    #[inline]
+    fn end_commands(&mut self, now: Nanos, ended: &mut Ended) -> bool {
+        let any = !self.completions.is_empty();
+        for completion in self.completions.drain(..) {
+            let at = completion.at.max(now);
+            ended.take(&mut self.block, &mut self.waiters, Completion { at, ..completion });
+        }
+        self.block.start_kept_flush(now, &mut self.disk);
+        any
     }
 
     /// Gives what the disk has served to the driver's thread; leaves what the thread is done with, and
@@ -204,7 +220,7 @@ impl Device {
     pub fn hand_over(&mut self, now: Nanos, stream: &mut BioStream, actor: Actor) -> bool {
         let hw_queue = stream.next().hw_queue;
         let in_vain = stream.was_just_refused() && self.block.refuses_again();
-        let place = stream.awake().then(|| self.waiters.place(hw_queue));
+        let place = stream.awake().then(|| self.waiters.awake(hw_queue));
         let rest = stream.rest();
         if !in_vain && stream.submit(now, &mut self.block, &mut self.disk) == Submitted::Taken {
             return true;
@@ -382,6 +398,10 @@ mod tests {
 
     /// Submits a read; true if the process sleeps.
     fn read(device: &mut Device, process: u32, sector: u64) -> bool {
+        read_at(device, Nanos::ZERO, process, sector)
+    }
+
+    fn read_at(device: &mut Device, now: Nanos, process: u32, sector: u64) -> bool {
         let process = ProcessId(process);
         let bio = Bio {
             op: Op::Read,
@@ -397,8 +417,34 @@ mod tests {
             owner: Owner::Process(process, 0).pack(),
         };
         let bare = Manner { plugged: false, again: None };
-        let Some(mut rest) = device.begin(Nanos::ZERO, bio, bare) else { return false };
-        !device.hand_over(Nanos::ZERO, &mut rest, Actor::Process(process))
+        let Some(mut rest) = device.begin(now, bio, bare) else { return false };
+        !device.hand_over(now, &mut rest, Actor::Process(process))
+    }
+
+    #[test]
+    fn freed_tags_count_for_the_next_sleepers_until_those_that_were_woken_have_run() {
+        // Two tags and a batch of one: a wake-up for each.
+        let mut device = device();
+        assert_eq!([0, 1, 2].map(|n| read(&mut device, n, 1000 * u64::from(n))), [false, false, true]);
+        let mut ended = Ended::default();
+        let at = device.next_event();
+        device.happen(at, Nanos::ZERO, &mut ended, &mut Cpus::new(&Host::FREE));
+        assert!(!device.waiters.is_empty(), "it has not run yet");
+        assert_eq!(ended.drain().count(), 3);
+    }
+
+    #[test]
+    fn a_command_that_ends_during_an_interrupt_causes_another_one_before_processes_go_on() {
+        let nanosecond = Nanos(1);
+        for (gap, interrupts) in [(0, 1), (1, 2), (2, 1)] {
+            let mut device = device();
+            read_at(&mut device, Nanos::ZERO, 0, 0);
+            read_at(&mut device, Nanos(gap), 1, 1_000);
+            let (mut ended, at) = (Ended::default(), device.next_event());
+            let then = device.happen(at, nanosecond, &mut ended, &mut Cpus::new(&Host::FREE));
+            assert_eq!(then, at + Nanos(interrupts), "{gap} ns apart");
+            assert_eq!(ended.drain().count(), if gap > 1 { 1 } else { 2 }, "{gap} ns apart");
+        }
     }
 
     #[test]

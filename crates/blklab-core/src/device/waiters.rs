@@ -30,7 +30,9 @@ pub struct WaitQueue(usize);
 #[derive(Debug, Default)]
 struct TagQueue {
     sleepers: [VecDeque<Actor>; QUEUES],
-    asleep: usize,
+    /// Sleepers, and those woken that have not run yet: as long as there are any, freed tags count
+    /// (`ws_active`).
+    active: usize,
     /// The queue of the next sleeper.
     wait_index: usize,
     /// The next queue to wake.
@@ -48,7 +50,6 @@ impl TagQueue {
             self.wake_index = (self.wake_index + 1) % QUEUES;
             let count = left.min(sleepers.len());
             woken.extend(sleepers.drain(..count));
-            self.asleep -= count;
             left -= count;
             if left == 0 {
                 return;
@@ -91,7 +92,8 @@ pub struct RequestWaiters {
     /// The number of sleepers woken at a time.
     batch: u32,
     single_queue: Option<SingleQueue>,
-    asleep: usize,
+    /// The same of all queues together.
+    active: usize,
 }
 
 impl RequestWaiters {
@@ -102,14 +104,21 @@ impl RequestWaiters {
             tags: std::iter::repeat_with(TagQueue::default).take(hw_queues).collect(),
             batch: (block.least_depth() / QUEUES as u32).clamp(1, BATCH_MAX),
             single_queue: block.is_single_queue().then(SingleQueue::default),
-            asleep: 0,
+            active: 0,
         }
     }
 
-    /// True without sleepers.
+    /// True without sleepers, also among those that were woken and have not run yet.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.asleep == 0
+        self.active == 0
+    }
+
+    /// An actor that was woken runs; its next place.
+    pub fn awake(&mut self, hw_queue: u16) -> WaitQueue {
+        self.active -= 1;
+        self.tags[usize::from(hw_queue)].active -= 1;
+        self.place(hw_queue)
     }
 
     /// The next wait queue. Taken when no request is found and after each wake-up, even if the
@@ -123,40 +132,36 @@ impl RequestWaiters {
 
     /// `actor` sleeps at its place, because `bio` got no request.
     pub fn sleep(&mut self, actor: Actor, bio: &Bio, place: WaitQueue, block: &mut Block) {
-        self.asleep += 1;
+        self.active += 1;
+        let hw_queue = bio.hw_queue;
+        let queue = &mut self.tags[usize::from(hw_queue)];
+        queue.active += 1;
         if let Some(queue) = &mut self.single_queue {
             return queue.sleep(actor, bio.sync);
         }
-        let hw_queue = bio.hw_queue;
-        let queue = &mut self.tags[usize::from(hw_queue)];
-        if queue.asleep == 0 {
+        if queue.active == 1 {
             // Requests that became free before the first sleeper must not cause wake-ups later.
             block.take_freed(hw_queue);
         }
-        queue.asleep += 1;
         queue.sleepers[place.0].push_back(actor);
     }
 
     /// Requests of the single queue `block` may have become free: the actor to wake.
     #[inline]
     pub fn wake_first(&mut self, block: &Block) -> Option<Actor> {
-        let woken = self.single_queue.as_mut()?.wake(|sync| block.may_allocate(0, sync));
-        self.asleep -= usize::from(woken.is_some());
-        woken
+        self.single_queue.as_mut()?.wake(|sync| block.may_allocate(0, sync))
     }
 
     /// Requests of `block`, which has tags, may have become free: appends the actors to wake to
     /// `woken`.
     pub fn wake(&mut self, block: &mut Block, woken: &mut Vec<Actor>) {
-        let before = woken.len();
-        for (hw_queue, queue) in self.tags.iter_mut().enumerate().filter(|(_, queue)| queue.asleep > 0) {
+        for (hw_queue, queue) in self.tags.iter_mut().enumerate().filter(|(_, queue)| queue.active > 0) {
             queue.freed += block.take_freed(hw_queue as u16);
             while queue.freed >= self.batch {
                 queue.freed -= self.batch;
                 queue.wake(self.batch, woken);
             }
         }
-        self.asleep -= woken.len() - before;
     }
 }
 
@@ -166,7 +171,7 @@ mod tests {
     use crate::request::ProcessId;
 
     fn asleep(at: &[(u32, usize)], wake_index: usize) -> TagQueue {
-        let mut queue = TagQueue { wake_index, asleep: at.len(), ..TagQueue::default() };
+        let mut queue = TagQueue { wake_index, ..TagQueue::default() };
         for &(process, place) in at {
             queue.sleepers[place].push_back(Actor::Process(ProcessId(process)));
         }
@@ -186,7 +191,7 @@ mod tests {
             [1, 1, 1, 1, 1].map(|batch| woken(&mut queue, batch)),
             [vec![2], vec![3], vec![1], vec![4], vec![],]
         );
-        assert_eq!((queue.wake_index, queue.asleep), (2, 0));
+        assert_eq!((queue.wake_index, queue.sleepers.iter().all(VecDeque::is_empty)), (2, true));
     }
 
     #[test]

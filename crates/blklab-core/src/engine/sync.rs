@@ -5,7 +5,7 @@
 
 use super::page_io::{Asleep, PageWork, Submitter, Wait};
 use super::world::World;
-use crate::block::{Manner, Submitted};
+use crate::block::{BioStream, Manner};
 use crate::device::Device;
 use crate::owner::Owner;
 use crate::pagecache::{FileId, SyncCursor, SyncStep};
@@ -25,10 +25,8 @@ enum Phase {
     Idle,
     /// Working on file number `n` of the files to sync.
     File(usize),
-    /// This many flushes have not completed.
-    Flushing(u16),
-    /// All flushes have completed.
-    Flushed,
+    /// This many flushes have not completed. `next`: the first device that it has not asked for one.
+    Flushing { next: u16, left: u16 },
 }
 
 /// The progress of a call.
@@ -47,6 +45,8 @@ pub struct Syncing {
     begun: Nanos,
     cursor: Option<SyncCursor>,
     pages: PageWork,
+    /// A flush for which there was no request yet.
+    flush: Option<BioStream>,
 }
 
 impl Syncing {
@@ -69,9 +69,9 @@ impl Syncing {
 
     /// A disk has completed a flush; true if it was the last one of this fsync.
     pub fn flush_ended(&mut self) -> bool {
-        let Phase::Flushing(left) = self.phase else { unreachable!("a flush ends once") };
-        self.phase = if left == 1 { Phase::Flushed } else { Phase::Flushing(left - 1) };
-        self.phase == Phase::Flushed
+        let Phase::Flushing { left, .. } = &mut self.phase else { unreachable!("a flush ends once") };
+        *left -= 1;
+        *left == 0 && self.flush.is_none()
     }
 
     /// Continues to make `files` durable; `buffered`: they may have dirty pages.
@@ -84,7 +84,8 @@ impl Syncing {
     ) -> SyncProgress {
         while let Phase::File(index) = self.phase {
             if !buffered || index == files.len() {
-                return self.flush(files, submitter, world);
+                self.phase = Phase::Flushing { next: 0, left: 0 };
+                break;
             }
             let file = FileId(files[index]);
             let cursor = self.cursor.get_or_insert_with(|| world.cache.sync_start(file));
@@ -94,31 +95,38 @@ impl Syncing {
             self.cursor = None;
             self.phase = Phase::File(index + 1);
         }
-        if self.phase == Phase::Flushed {
-            self.phase = Phase::Idle;
-            return SyncProgress::Done;
-        }
-        SyncProgress::Asleep
+        self.flush(files, submitter, world)
     }
 
     /// Flushes each device that has one of `files` and a volatile write cache.
     fn flush(&mut self, files: &[u32], submitter: Submitter, world: &mut World) -> SyncProgress {
+        let Phase::Flushing { next, left } = &mut self.phase else { return SyncProgress::Asleep };
         let now = world.now();
         let World { devices, layout, .. } = world;
-        let mut flushes = 0;
-        for (id, device) in devices.iter_mut() {
-            let has_one = files.iter().any(|&file| layout.file(FileId(file)).is_on(id));
-            if has_one && device.block.has_volatile_write_cache() {
-                flush(device, &submitter, now);
-                flushes += 1;
+        for (id, device) in devices.iter_mut().skip(usize::from(*next)) {
+            if self.flush.is_none() {
+                let has_one = files.iter().any(|&file| layout.file(FileId(file)).is_on(id));
+                if !has_one || !device.block.has_volatile_write_cache() {
+                    continue;
+                }
+                *left += 1;
+                self.flush = device.begin(now, flush(device, &submitter), Manner::PLUGGED);
             }
+            if let Some(stream) = &mut self.flush
+                && !device.hand_over(now, stream, submitter.actor)
+            {
+                *next = id.0;
+                return SyncProgress::Asleep;
+            }
+            self.flush = None;
+            *next = id.0 + 1;
         }
-        if flushes == 0 {
-            self.phase = Phase::Idle;
-            return SyncProgress::Done;
+        *next = u16::MAX;
+        if *left > 0 {
+            return SyncProgress::Asleep;
         }
-        self.phase = Phase::Flushing(flushes);
-        SyncProgress::Asleep
+        self.phase = Phase::Idle;
+        SyncProgress::Done
     }
 
     /// Writes the dirty pages of these bytes and waits for them (`filemap_write_and_wait_range`).
@@ -153,9 +161,9 @@ impl Syncing {
     }
 }
 
-/// Submits a flush to the block layer.
-fn flush(device: &mut Device, submitter: &Submitter, now: Nanos) {
-    let flush = Bio {
+/// A flush of the device.
+fn flush(device: &Device, submitter: &Submitter) -> Bio {
+    Bio {
         op: Op::Flush,
         sector: Sector(0),
         sectors: 0,
@@ -167,9 +175,7 @@ fn flush(device: &mut Device, submitter: &Submitter, now: Nanos) {
         cpu: submitter.cpu,
         hw_queue: device.hw_queue(submitter.cpu),
         owner: Owner::Flush(submitter.process()).pack(),
-    };
-    let taken = device.submit(now, &flush, Manner::PLUGGED);
-    debug_assert_eq!(taken, Submitted::Taken, "a flush needs no request of its own");
+    }
 }
 
 /// Submits everything that `cursor` finds, and waits for the events that it names.

@@ -111,6 +111,12 @@ pub trait Scheduler: Sized {
     /// The disk has completed the request. `id` is still in the slab.
     fn completed(&mut self, queue: &Queue<'_>, id: RequestId);
 
+    /// A bio that flushes the disk's cache, submitted at `since`, has ended. Its request is an empty write
+    /// that passed the scheduler by and never went to the disk.
+    fn flush_ended(&mut self, queue: &Queue<'_>, since: Nanos) {
+        let _ = (queue, since);
+    }
+
     /// A hardware queue that was held back and may now continue; not necessarily that of the
     /// completed request. Called after `completed` until it returns `None`; each answer is given
     /// once.

@@ -158,6 +158,11 @@ impl AnyScheduler {
         each!(self, s => s.completed(queue, id));
     }
 
+    /// See [`Scheduler::flush_ended`].
+    pub fn flush_ended(&mut self, queue: &Queue<'_>, since: Nanos) {
+        each!(self, s => s.flush_ended(queue, since));
+    }
+
     /// See [`Scheduler::woken`].
     #[inline]
     pub fn woken(&mut self) -> Option<u16> {

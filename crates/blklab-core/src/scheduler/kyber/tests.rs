@@ -233,3 +233,17 @@ fn holds_releases_and_depth_changes_are_recorded() {
     assert_eq!(last, Some(Decision::DepthChanged { op: Write, depth: depth(&rig, Write) }));
     assert!(depth(&rig, Write) < 128);
 }
+
+#[test]
+fn a_bio_that_flushes_counts_as_a_write_that_was_very_long_in_the_disk() {
+    let read_depth = |flushes: u64| {
+        let mut rig = Rig::new("kyber", &[]);
+        serve_slowly(&mut rig, Read, 500, Nanos::from_micros(100));
+        serve_slowly(&mut rig, Write, 500, Nanos::from_micros(100));
+        (0..flushes).for_each(|_| rig.end_flush(rig.now));
+        rig.advance(Nanos::from_millis(200));
+        depth(&rig, Read)
+    };
+    assert_eq!(read_depth(0), 256);
+    assert!(read_depth(100) < 256, "a tenth of the writes is slow, and reads are fast");
+}

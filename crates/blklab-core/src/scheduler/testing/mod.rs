@@ -212,6 +212,11 @@ impl Rig {
         sectors
     }
 
+    /// A bio that flushes and was submitted at `since` has ended.
+    pub fn end_flush(&mut self, since: Nanos) {
+        self.scheduler.flush_ended(&queue!(self), since);
+    }
+
     /// Completes the `index`-th request in flight; its bios.
     pub fn complete(&mut self, index: usize) -> Vec<Bio> {
         let (id, bios) = self.in_flight.remove(index);

@@ -38,6 +38,24 @@ impl Process {
         self.submit_cost(slot, world)
     }
 
+    /// A durable write to a device, by a call that waits, is followed by a flush, although the write itself
+    /// is durable (`generic_write_sync` of `blkdev_write_iter`). In a file system it is not
+    /// (`IOMAP_DIO_NEED_SYNC`).
+    #[cold]
+    pub(super) fn sync_written(&mut self, world: &mut World) -> SyncProgress {
+        let waits = world.host.partitions && !self.spec.job.queueing.engine.is_queued();
+        let written = self.done.front().map(|&slot| *self.units.unit(slot));
+        match written.filter(|unit| waits && unit.direction == Direction::Write) {
+            Some(unit) => {
+                if !self.syncing.is_running() {
+                    self.syncing.begin(world.now());
+                }
+                self.syncing.run(&[unit.file], false, self.submitter, world)
+            }
+            None => SyncProgress::Done,
+        }
+    }
+
     #[inline]
     pub(super) fn prepared(&mut self, slot: u32, world: &mut World) -> Flow {
         if world.host.clock > Nanos::ZERO {

@@ -45,6 +45,10 @@ impl Process {
         if !self.await_done(least as usize) {
             return Flow::Sleep;
         }
+        let durable = self.spec.job.durability.mode != SyncMode::None;
+        if durable && self.sync_written(world) == SyncProgress::Asleep {
+            return Flow::Sleep;
+        }
         self.reap_done(most, world.now(), world);
         if !self.units.is_low() {
             return Flow::Go;
