@@ -404,9 +404,25 @@ mod tests {
         assert!(throttle.room(&dirtier) > 0);
     }
 
+    /// As a guest's kernel had it: 3400 pages/s 3.552 s after the disk came.
+    #[test]
+    fn a_writer_that_comes_before_the_flusher_counts_the_time_without_writes() {
+        let measured = |flusher_first: bool| {
+            let mut throttle = Throttle::new(1000, 2000, TICKS, 4);
+            if flusher_first {
+                throttle.writing(true, Nanos::ZERO);
+            }
+            throttle.balance(Nanos::ZERO, dirty(1600), &mut Dirtier::default());
+            throttle.write_bandwidth
+        };
+        assert_eq!(measured(true), INITIAL_BANDWIDTH);
+        assert_eq!(measured(false), INITIAL_BANDWIDTH * (4096 - 3600) / 4096);
+    }
+
     #[test]
     fn the_bandwidth_follows_the_disk_within_some_seconds() {
         let mut throttle = Throttle::new(10_000, 20_000, TICKS, 4);
+        throttle.writing(true, Nanos::ZERO);
         for tick in 1..=3000 {
             // 100 pages every 10 ms.
             throttle.written(100, false, Nanos::from_millis(tick * 10));
