@@ -145,7 +145,7 @@ def test_recorded_and_replayed_in_the_same_place_the_figures_are_the_same_on_bot
         ]
 
 
-def test_what_was_recorded_in_the_kernel_is_replayed_in_the_kernel() -> None:
+def test_a_recording_of_the_kernel_is_replayed_in_the_kernel() -> None:
     truth = record(READERS, "load.rec", "wd10ezrx", "mq-deadline", NATIVE)
     check_near(replay("load.rec:way=closed", "wd10ezrx", "mq-deadline"), truth)
 
@@ -198,7 +198,7 @@ def test_plugs_merge_ios_there_as_they_do_in_the_simulator() -> None:
     assert there.disk.write_merges == here.disk.write_merges == joins
 
 
-def test_what_a_process_cannot_submit_is_a_line_with_the_result() -> None:
+def test_a_line_of_the_result_names_ios_that_a_process_cannot_submit_as_recorded() -> None:
     record(READERS, "load.rec", "su800-128gb", "none")
 
     def marks(columns: dict[str, list[Any]]) -> None:

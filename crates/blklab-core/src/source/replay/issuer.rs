@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_under_one_plug_is_due_together_whatever_its_own_start() {
+    fn ios_under_one_plug_are_due_together_whatever_their_own_starts() {
         let first = ReplayIo { plug: Plug::GoesOn, ..io(0, Start::at(US(5))) };
         let mut issuer = Issuer::new(vec![first, io(0, Start::at(US(900)))]);
         issuer.begin(0, US(5));
