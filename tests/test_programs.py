@@ -25,7 +25,7 @@ from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal
 from blklab.cli import app
 from blklab.domain import specs
-from blklab.domain.experiment import Experiment
+from blklab.domain.experiment import Experiment, RigSpec
 from blklab.domain.measurement import Measurement, from_json
 from blklab.domain.result import Figure, Result
 from blklab.errors import InputError, RunError
@@ -333,7 +333,7 @@ def test_a_program_is_refused_where_none_can_run(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "is not a fio job; to run it once: blklab compare --rig live" in done.stderr
     with pytest.raises(InputError, match="--rig kernel does not run programs"):
-        rigs.check_workload("kernel", specs.workload("sqlite"))
+        rigs.check_workload(RigSpec("kernel"), specs.workload("sqlite"))
 
 
 def test_missing_tools_of_a_program_are_reported(

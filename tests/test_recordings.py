@@ -159,14 +159,10 @@ def test_a_job_file_of_any_name_stays_a_job_file(tmp_path: Path) -> None:
         (("fio", "load.rec:from=99s"), "load.rec: no I/O in that part"),
         (("fio", "load.rec:device=8:1"), "load.rec: no I/O of device '8:1' in that part"),
         (("fio", "load.rec:format=msr"), "load.rec"),
-        (("fio", "load.rec", "--rig", "kernel"), "recorded I/O; --rig kernel does not replay"),
         (("fio", "load.rec", "--rig", "live"), "recorded I/O; --rig live does not replay"),
-        (
-            ("record", "load.rec", "--rig", "kernel", "--out", "x.rec"),
-            "recorded I/O; --rig kernel does not replay",
-        ),
         (("record", "sqlite", "--out", "x.rec"), "sqlite: is a program, not a job; to record one"),
-        (("verify", "load.rec"), "recorded I/O; --rig kernel does not replay"),
+        (("verify", "load.rec:way=x"), "load.rec:way=x: way: expected open, closed, inferred"),
+        (("verify", "load.rec", "load.rec"), "load.rec: two jobs have this name"),
     ],
 )
 def test_each_way_of_getting_it_wrong_is_one_line(

@@ -1158,6 +1158,24 @@ class ReplayNotes:
     def joined(self) -> int:
         """I/Os of processes beyond the largest number, which share one."""
 
+@final
+class BeyondProcess:
+    """What real processes cannot submit as it was recorded."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def asynchronous(self) -> int:
+        """Asynchronous writes."""
+    @property
+    def cut(self) -> int:
+        """I/Os that are longer than a bio of direct I/O."""
+    @property
+    def discards(self) -> int:
+        """Discards."""
+    @property
+    def marked(self) -> int:
+        """I/Os with a flag that only the kernel sets."""
+
 class Recording:
     """A part of a trace, in memory, as a load."""
 
@@ -1207,6 +1225,12 @@ def replay(
     ``refuse``, ``wrap`` or ``scale``; `window` as of `simulate`; with `out`, a new file, the
     replay is recorded there. InputError, KeyboardInterrupt, RuntimeError as of `simulate`; OSError
     of writing."""
+
+def replay_load(
+    recording: Recording, disk: Disk, way: str, fit: str
+) -> tuple[bytes, ReplayNotes, BeyondProcess]:
+    """The replay on that disk for a driver of real processes, as bytes that blklab-guest reads;
+    `way` and `fit` as of `replay`. InputError as of `replay`."""
 
 def record(
     job: Job,

@@ -206,13 +206,8 @@ pub fn replay_and_record(setup: ReplaySetup<'_>, watch: &Watch) -> Result<Record
 }
 
 fn result_of_replay(mut measured: Measured<Replayed>, plan: &ReplayPlan, names: &Names) -> RunResult {
-    for (job, process) in measured.source.jobs.iter_mut().zip(&plan.processes) {
-        job.name = match (names.name(process.name), process.pid) {
-            ("", 0) => "trace".to_owned(),
-            ("", pid) => pid.to_string(),
-            (name, 0 | KERNEL) => name.to_owned(),
-            (name, pid) => format!("{name}-{pid}"),
-        };
+    for (job, name) in measured.source.jobs.iter_mut().zip(plan.job_names(names)) {
+        job.name = name;
         job.percentiles = PERCENTILES.to_vec();
     }
     let Measured { duration, source, devices } = measured;

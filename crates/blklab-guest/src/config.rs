@@ -18,6 +18,9 @@
 //! or, to run a fio job file as the simulator would, `"run": {"job": {"text": "[a]\nrw=randread\n",
 //! "seed": 1, "driver": "native", "host": {"cpus": 4, "submit_ns": 1200}}}`.
 //!
+//! or, to replay recorded I/O, `"run": {"replay": {"file": "replay.bin"}}`: see
+//! [`Load`](blklab_core::source::replay::stored::Load).
+//!
 //! Relative paths start at the run directory. Unknown keys, values of the wrong type and invalid
 //! names are refused with line and column.
 
@@ -56,7 +59,7 @@ pub struct Config {
     pub log_rows: usize,
     /// Records the block layer's events in this format.
     pub trace: Option<Format>,
-    /// The program or job to run.
+    /// The program, job or recording to run.
     pub run: Run,
 }
 
@@ -111,7 +114,7 @@ pub enum FileSystemKind {
     Btrfs,
 }
 
-/// The program or job to run.
+/// The program, job or recording to run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Run {
@@ -119,6 +122,18 @@ pub enum Run {
     Program(Program),
     /// A fio job file.
     Job(JobConfig),
+    /// Recorded I/O.
+    Replay(ReplayConfig),
+}
+
+/// Recorded I/O to replay.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayConfig {
+    /// The file with the I/Os and their processes.
+    pub file: PathBuf,
+    /// A part of the run that is kept request by request.
+    pub window: Option<WindowConfig>,
 }
 
 /// A job file to run.

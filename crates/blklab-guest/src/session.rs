@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::block::{Block, Counters, Rounded};
 use crate::config::{self, Config, FileSystem, FileSystemKind, Program, Run};
-use crate::job::Job;
+use crate::job::{Job, OfDisk};
 use crate::mounts;
 use crate::program::{self, Ended};
 use crate::ticks;
@@ -190,7 +190,7 @@ fn start_disk(directory: &Path, config: &Config) -> Result<(Server, String), Str
     Ok((server, transport))
 }
 
-/// The prepared program or job.
+/// The prepared program or job; a replay is one.
 enum Work<'a> {
     Program(&'a Program),
     Job(Box<Job>),
@@ -220,12 +220,14 @@ fn work(
         fs::write(&path, value.to_string())
             .map_err(|error| format!("{}={value}: {error}", path.display()))?;
     }
+    let of_disk = || -> Result<OfDisk<'_>, String> {
+        let (scheduler, trace) = (&config.scheduler, config.trace);
+        Ok(OfDisk { scheduler, trace, device, capacity: block.capacity()? })
+    };
     let mut work = match &config.run {
         Run::Program(program) => Work::Program(program),
-        Run::Job(job) => {
-            let of_disk = (&config.scheduler, config.trace);
-            Work::Job(Box::new(Job::prepare(job, of_disk, device, block.capacity()?, directory)?))
-        }
+        Run::Job(job) => Work::Job(Box::new(Job::prepare(job, &of_disk()?, directory)?)),
+        Run::Replay(replay) => Work::Job(Box::new(Job::prepare_replay(replay, &of_disk()?, directory)?)),
     };
     // A job's own events are traced in any case.
     let trace = config.trace.filter(|_| matches!(work, Work::Program(_)));

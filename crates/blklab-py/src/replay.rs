@@ -1,5 +1,6 @@
 //! Recordings as loads: kept in memory and replayed, or made of a simulated run.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use blklab_core::InputError;
 use blklab_core::recorded::{Header, Io, Tables};
 use blklab_core::result::RunResult;
 use blklab_core::simulation::{self, Recorded, ReplayFailed, ReplaySetup};
-use blklab_core::source::replay::{Fit, Settings, Way, plan};
+use blklab_core::source::replay::{Beyond, Fit, ReplayPlan, Settings, Way, plan};
 use blklab_core::units::Nanos;
 use blklab_core::workload::{machine, plan as jobs};
 use blklab_trace::recording::Writer;
@@ -34,6 +35,16 @@ record! {
         left_out: u64,
         moved: u64,
         joined: u64,
+    }
+}
+
+record! {
+    /// What real processes cannot submit as it was recorded.
+    BeyondProcess {
+        asynchronous: u64,
+        cut: u64,
+        discards: u64,
+        marked: u64,
     }
 }
 
@@ -174,14 +185,10 @@ pub fn replay(
     window: Option<(u64, u64, usize)>,
     out: Option<PathBuf>,
 ) -> PyResult<(Run, ReplayNotes)> {
-    let way = self::way(way).ok_or_else(|| unknown("way", way, "open, closed, inferred"))?;
-    let fit = self::fit(fit).ok_or_else(|| unknown("fit", fit, "refuse, wrap, scale"))?;
+    let (way, fit) = chosen(way, fit)?;
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
     py.detach(|| {
-        let capacity = disk.model.limits().capacity;
-        let settings = Settings { way, fit, recorded: recording.header.capacity, capacity };
-        let plan = plan(&recording.ios, &settings);
-        let plan = plan.map_err(|error| bad_input(InputError::new(error.to_string())))?;
+        let plan = planned(recording, disk, way, fit)?;
         let setup = ReplaySetup {
             plan: &plan,
             names: &recording.tables.processes,
@@ -204,14 +211,45 @@ pub fn replay(
             ReplayFailed::Refused(error) => bad_input(InputError::new(error.to_string())),
             ReplayFailed::Run(error) => failed(error),
         })?;
-        let notes = ReplayNotes {
-            processes: plan.processes.len(),
-            left_out: plan.left_out,
-            moved: plan.moved,
-            joined: plan.joined,
-        };
-        Ok((Run::new(&result), notes))
+        Ok((Run::new(&result), notes(&plan)))
     })
+}
+
+/// A replay on that disk for a driver of real processes, as bytes, without the GIL; what is not as it was
+/// recorded; and what such processes cannot submit.
+#[pyfunction]
+pub fn replay_load(
+    py: Python<'_>,
+    recording: &Recording,
+    disk: &Disk,
+    way: &str,
+    fit: &str,
+) -> PyResult<(Cow<'static, [u8]>, ReplayNotes, BeyondProcess)> {
+    let (way, fit) = chosen(way, fit)?;
+    py.detach(|| {
+        let plan = planned(recording, disk, way, fit)?;
+        let Beyond { asynchronous, cut, discards, marked } = plan.beyond_a_process();
+        let beyond = BeyondProcess { asynchronous, cut, discards, marked };
+        let load = plan.load(&recording.tables.processes);
+        Ok((load.to_bytes().into(), notes(&plan), beyond))
+    })
+}
+
+fn chosen(way: &str, fit: &str) -> PyResult<(Way, Fit)> {
+    let way = self::way(way).ok_or_else(|| unknown("way", way, "open, closed, inferred"))?;
+    let fit = self::fit(fit).ok_or_else(|| unknown("fit", fit, "refuse, wrap, scale"))?;
+    Ok((way, fit))
+}
+
+fn planned(recording: &Recording, disk: &Disk, way: Way, fit: Fit) -> PyResult<ReplayPlan> {
+    let capacity = disk.model.limits().capacity;
+    let settings = Settings { way, fit, recorded: recording.header.capacity, capacity };
+    plan(&recording.ios, &settings).map_err(|error| bad_input(InputError::new(error.to_string())))
+}
+
+fn notes(plan: &ReplayPlan) -> ReplayNotes {
+    let (processes, left_out, moved, joined) = (plan.processes.len(), plan.left_out, plan.moved, plan.joined);
+    ReplayNotes { processes, left_out, moved, joined }
 }
 
 /// Runs a job file on a modelled disk, and writes its I/O to `out`, a new file, as a recording.

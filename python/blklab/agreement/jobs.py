@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from blklab.agreement import draw
 from blklab.agreement.run import Planned
 from blklab.base.catalogue import Entry
-from blklab.domain import core, specs
+from blklab.domain import core, recordings, specs
 from blklab.domain.experiment import Disk
 
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
@@ -43,9 +43,12 @@ def _disks(names: Iterable[str]) -> list[Disk]:
 
 
 def _cells(disk: Disk, schedulers: Sequence[str], job: Entry) -> list[Planned]:
-    described = core.describe_job(job, ignore_unsupported=False)
     # Behind a page cache the sequence depends on the kernel; fio itself issues it there.
-    driver = "native" if core.is_direct(described) else "fio"
+    driver = "native" if recordings.is_recording(job) or _is_direct(job) else "fio"
     return [
         Planned(disk.label, disk, scheduler, job, driver) for scheduler in schedulers or SCHEDULERS
     ]
+
+
+def _is_direct(job: Entry) -> bool:
+    return core.is_direct(core.describe_job(job, ignore_unsupported=False))

@@ -31,7 +31,7 @@ from blklab.experiment.describe import describe
 from blklab.experiment.summary import summarise
 from blklab.experiment.words import sentence
 from blklab.report import render
-from blklab.rigs import Rig, find_disk
+from blklab.rigs import Rig, find_disk, of_workloads
 from blklab.rigs import rig as rig_of
 from blklab.store import keep as in_store
 from blklab.store import place as places
@@ -158,7 +158,8 @@ def compare(
             raise InputError("--repeats: not with --budget, which decides the number of repeats")
     if out is not None:
         check_files(*files(Path(out)))
-    spec = RigSpec.of(rig)
+    jobs = specs.workloads(workloads or defaults.WORKLOADS)
+    spec = of_workloads(RigSpec.of(rig), jobs)
     real = spec.name == "live"
     if vary_disk and real:
         raise InputError("--vary-disk: only modelled disks have ranges; --rig live has real ones")
@@ -168,7 +169,7 @@ def compare(
     asked = tuple(map(specs.scheduler, schedulers or usual))
     setup = Setup(
         found,
-        specs.workloads(workloads or defaults.WORKLOADS),
+        jobs,
         asked,
         1 if budget else _REPEATS if repeats is None else repeats,
         seed,

@@ -51,10 +51,10 @@ def explain(
         blklab.errors.InputError: bad input, or nothing happens in the window.
         blklab.errors.RunError: the run failed.
     """
-    spec = RigSpec.of(rig)
     model, entry = specs.disk(disk), specs.workload(job)
+    spec = rigs.of_workloads(RigSpec.of(rig), [entry])
     wanted_scheduler = specs.scheduler(scheduler)
-    check_workload(spec.name, entry)
+    check_workload(spec, entry)
     asked = window.parse(from_, until)
     is_recording = recordings.is_recording(entry)
     if not is_recording:

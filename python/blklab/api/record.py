@@ -29,7 +29,7 @@ from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
 from blklab.host.devices import mounts, queue, stack
 from blklab.host.roots import HERE, Roots
-from blklab.rigs import find_disk
+from blklab.rigs import find_disk, of_workloads
 from blklab.rigs import rig as rig_of
 from blklab.rigs.kernel.rig import KernelRig
 from blklab.rigs.live import recording
@@ -88,8 +88,8 @@ def record_run(
     spec = RigSpec.of(rig)
     if spec.name not in ("sim", "kernel"):
         raise InputError(f"--rig: '{spec.name}' records no job; expected sim or kernel")
-    place = rig_of(spec)
     entry = job_entry(job)
+    place = rig_of(of_workloads(spec, [entry]))
     if programs.is_program(entry):
         raise InputError(
             f"{entry.name}: is a program, not a job; to record one on a disk model: "

@@ -18,7 +18,7 @@ from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.errors import BlklabError, InputError
 from blklab.fio.status import report
-from blklab.rigs import check_workload, find_disk
+from blklab.rigs import check_workload, find_disk, of_workloads
 from blklab.rigs import rig as rig_of
 
 
@@ -70,15 +70,16 @@ def simulate(
             machine and a real disk, on which test files are made; a device is only read.
         kernel: name of the kernel for the kernel rig; the last one built without changes if None.
         driver: the program that issues the I/O on the kernel rig: ``fio``, the default, or
-            ``native``.
+            ``native``, which a recording needs and gets by default.
 
     Raises:
         blklab.errors.InputError: a name, file or value is wrong; one line says which.
         blklab.errors.RunError: the run failed: the guest panicked, the disk was too late.
     """
-    place = rig_of(RigSpec(rig, kernel=kernel, driver=driver))
+    entry = job_entry(job)
+    place = rig_of(of_workloads(RigSpec(rig, kernel=kernel, driver=driver), [entry]))
     setup = _setup(
-        job_entry(job),
+        entry,
         find_disk(place, disk),
         specs.scheduler(scheduler),
         seed,
@@ -116,16 +117,16 @@ def run_job(
         blklab.errors.InputError: as of `simulate`; or the workload is a program other than fio.
         blklab.errors.RunError: the run failed.
     """
-    spec = RigSpec.of(rig)
+    entry = specs.workload(job)
+    spec = of_workloads(RigSpec.of(rig), [entry])
     place = rig_of(spec)
     model = find_disk(place, disk)
-    entry = specs.workload(job)
     if programs.is_program(entry):
         raise InputError(
             f"{entry.name}: is not a fio job; to run it once: blklab compare --rig live "
             f"--workload {entry.name} --scheduler NAME --repeats 1 --disk DIRECTORY"
         )
-    check_workload(spec.name, entry)
+    check_workload(spec, entry)
     asked = specs.scheduler(scheduler)
     setup = _setup(entry, model, asked, seed, host, ignore_unsupported)
     [planned] = plan(setup)

@@ -19,7 +19,8 @@ from blklab.base.catalogue import Entry
 from blklab.base.files import check_files, write_whole
 from blklab.base.limits import JOBS_DEFAULT, VERIFY_JOBS_MAX
 from blklab.base.signals import Signals
-from blklab.domain import specs
+from blklab.domain import recordings, specs
+from blklab.domain.experiment import RigSpec
 from blklab.errors import InputError, StoppedError
 from blklab.execute import Local
 from blklab.rigs import check_workload
@@ -85,7 +86,7 @@ def verify(
     """Run jobs on the simulator and in a kernel: job files, drawn ones, or the matrix.
 
     Args:
-        jobs: job files or workloads' names.
+        jobs: job files, workloads' names or traces.
         random: number of jobs to draw by `seed` for each disk.
         workloads, schedulers, disks: only these of the matrix; empty means all. `schedulers` and
             `disks` also apply to `jobs` and `random`.
@@ -122,6 +123,7 @@ def verify(
     wanted = _plan(
         jobs, random, workloads, schedulers, disks, quick, sample, seed, host is not None
     )
+    job_files = [cell.job for cell in wanted if not recordings.is_recording(cell.job)]
     tested = cache.chosen(kernel)
     both = run.host(tested, host)
     ended: dict[int, Cell | Uncompared] = {}
@@ -136,7 +138,7 @@ def verify(
             tested.text,
             both,
             seed,
-            {cell.job.name: cell.job.text for cell in wanted} if own else {},
+            {job.name: job.text for job in job_files} if own else {},
             uncompared,
             len(wanted),
         )
@@ -222,7 +224,7 @@ def _entries(jobs: Sequence[str | os.PathLike[str]]) -> list[Entry]:
     found = [specs.workload(job) for job in jobs]
     names = [job.name for job in found]
     for job in found:
-        check_workload("kernel", job)
+        check_workload(RigSpec("kernel"), job)
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"{name}: two jobs have this name")
@@ -242,8 +244,10 @@ def _check(jobs: bool, random: int, *, matrix_chosen: bool, only_own: Mapping[st
 
 
 def _keep(found: Agreement, directory: Path) -> None:
-    """The job file of each cell that misses the bar or could not be compared."""
+    """The job file of each cell that misses the bar or could not be compared; a recording is a file
+    already."""
     directory.mkdir(parents=True, exist_ok=True)
     missed = {cell.load for cell in found.verdict.missed}
     for name in missed | {cell.load for cell in found.uncompared}:
-        write_whole(directory / f"{name}.fio", found.jobs[name])
+        if name in found.jobs:
+            write_whole(directory / f"{name}.fio", found.jobs[name])

@@ -76,7 +76,7 @@ DriverName = Annotated[
     typer.Option(
         "--driver",
         help="With --rig kernel: fio itself, or native, which is faster and issues exactly "
-        "the I/O of the simulator. [default: fio]",
+        "the I/O of the simulator. [default: fio; native for recordings]",
         autocompletion=complete.driver,
     ),
 ]

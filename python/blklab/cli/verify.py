@@ -24,7 +24,7 @@ def verify(
     job: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Job files or names of workloads. [default: the matrix]",
+            help="Job files, names of workloads or traces. [default: the matrix]",
             autocompletion=complete.workload,
         ),
     ] = None,

@@ -69,7 +69,8 @@ class RigSpec:
     """Kernel rig: a kernel of ``blklab kernel list``; None is the last one built without
     changes."""
     driver: str | None = None
-    """Kernel rig: ``fio`` (None) or ``native``, which is faster."""
+    """Kernel rig: ``fio``, or ``native``, which is faster and replays recordings; None is fio for
+    job files and native for recordings."""
     cache: str | None = None
     """Live rig: ``cold`` (None) or ``warm``: page cache empty, or with all files, at the start."""
     write_device: bool = False

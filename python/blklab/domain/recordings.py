@@ -164,6 +164,32 @@ def notes(told: _core.ReplayNotes, fit: Fit) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def beyond(told: _core.BeyondProcess, limits: _core.DiskLimits) -> tuple[str, ...]:
+    """A line for each way in which processes of a guest replay something else on such a disk."""
+    lines = []
+    if told.asynchronous:
+        lines.append(
+            f"{told.asynchronous} asynchronous writes are replayed as synchronous ones, as direct "
+            "writes of a process are"
+        )
+    if told.cut:
+        lines.append(
+            f"{told.cut} I/Os of more than 1 MiB come as bios of 1 MiB, as a process's direct I/O"
+        )
+    if told.discards and limits.rotational:
+        lines.append(f"{told.discards} discards take no time: the disk has none")
+    elif told.discards:
+        lines.append(
+            f"{told.discards} discards come one at a time, and their processes wait for them"
+        )
+    if told.marked:
+        lines.append(
+            f"{told.marked} I/Os have lost a flag that only the kernel sets: metadata, urgent or "
+            "read-ahead"
+        )
+    return tuple(lines)
+
+
 def _values(workload: Entry) -> dict[str, str]:
     lines = [line for line in workload.text.splitlines() if line and not line.startswith("#")]
     return dict(line.split("=", 1) for line in lines if not line.startswith(_HEAD))

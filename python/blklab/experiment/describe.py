@@ -22,7 +22,7 @@ def describe(setup: Setup, place: Rig) -> SetupData:
     """Plain data. InputError if a disk, a job file or a scheduler is wrong: all are checked
     here, before anything runs."""
     for job in setup.workloads:
-        check_workload(place.name, job)
+        check_workload(place.spec, job)
     known = {info.name: info for info in core.schedulers()}
     told: SetupData = {
         "rig": place.name,

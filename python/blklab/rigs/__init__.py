@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
@@ -100,6 +100,7 @@ RIGS = {
         "Linux itself",
         "blklab.rigs.kernel.rig:KernelRig",
         options=("kernel", "driver", "late-disk"),
+        recordings=True,
     ),
     "live": Known(
         "a real disk of this machine",
@@ -116,8 +117,16 @@ def check(name: str) -> None:
         raise InputError(f"--rig: no rig '{name}'{nearest(name, RIGS)}")
 
 
-def check_workload(name: str, workload: Entry) -> None:
-    """InputError if the rig of that name cannot run it."""
+def of_workloads(spec: RigSpec, workloads: Sequence[Entry]) -> RigSpec:
+    """The rig for these workloads: without a driver in `spec`, the kernel rig replays recordings
+    with the native one."""
+    replays = spec.name == "kernel" and all(map(recordings.is_recording, workloads))
+    return replace(spec, driver="native") if replays and spec.driver is None else spec
+
+
+def check_workload(spec: RigSpec, workload: Entry) -> None:
+    """InputError if that rig cannot run it."""
+    name = spec.name
     if programs.is_program(workload) and not RIGS[name].programs:
         able = " or ".join(f"--rig {other}" for other, known in RIGS.items() if known.programs)
         raise InputError(
@@ -129,6 +138,11 @@ def check_workload(name: str, workload: Entry) -> None:
         raise InputError(
             f"{workload.name}: is recorded I/O; --rig {name} does not replay recordings, they "
             f"need {able}"
+        )
+    if recordings.is_recording(workload) and spec.driver == "fio":
+        raise InputError(
+            f"{workload.name}: is recorded I/O, which fio does not replay; use --driver native, or "
+            "leave out --driver"
         )
 
 

@@ -6,7 +6,6 @@ Runs of the simulator begin here: job files, and replays of recordings.
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from blklab.domain.result import Result
 from blklab.domain.scheduler import Scheduler
 from blklab.errors import InputError, RunError
 from blklab.rigs import check_workload
+from blklab.rigs.loaded import LoadedRecordings
 from blklab.rigs.modelled import ModelledDisks
 
 
@@ -47,7 +47,7 @@ class SimRig(ModelledDisks):
 
     def run(self, experiment: Experiment) -> Result:
         """Simulate without the GIL; see :class:`blklab.rigs.Rig`."""
-        check_workload(self.name, experiment.job)
+        check_workload(self.spec, experiment.job)
         with _run_errors():
             if recordings.is_recording(experiment.job):
                 return self._replay(experiment)
@@ -106,23 +106,6 @@ class SimRig(ModelledDisks):
     def cancel(self) -> None:
         """See :class:`blklab.rigs.Rig`."""
         self._cancel.cancel()
-
-
-class LoadedRecordings:
-    """The recordings of a rig, each read once for all of its runs."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loaded: dict[recordings.Replay, _core.Recording] = {}
-
-    def of(self, replay: recordings.Replay) -> _core.Recording:
-        """InputError as of `recordings.load`."""
-        # What is read does not depend on how it is replayed.
-        key = dataclasses.replace(replay, way="open", fit="refuse")
-        with self._lock:
-            if key not in self._loaded:
-                self._loaded[key] = recordings.load(key)
-            return self._loaded[key]
 
 
 @contextmanager

@@ -1,5 +1,5 @@
-//! A fio job file that runs in the guest as it would in the simulator: the same files at the same
-//! places of the same disk, the same processes, the same result.
+//! A fio job file or a recording that runs in the guest as it would in the simulator: the same files at
+//! the same places of the same disk, the same processes, the same result.
 
 mod cgroups;
 mod native;
@@ -23,22 +23,15 @@ use blklab_disk::Report;
 use serde_json::json;
 
 use crate::block::Counters;
-use crate::config::{Driver, JobConfig, Name};
+use crate::config::{Driver, JobConfig, Name, ReplayConfig, WindowConfig};
 use crate::program;
 use crate::trace::relay::{Ready, Relay};
 use crate::trace::{Format, RecordFile, Traced};
 use watch::Follower;
 
-/// A job file planned on the disk.
+/// A load prepared on the disk.
 pub struct Job {
-    plan: Plan,
-    driver: Driver,
-    seed: u64,
-    capacity: Sector,
-    /// The places of the plan's files, for the native driver.
-    places: Vec<native::Target>,
-    /// Likewise.
-    work: native::Work,
+    load: Load,
     window: Option<Window>,
     /// For the block layer's events.
     ready: Option<Ready>,
@@ -49,51 +42,104 @@ pub struct Job {
     result: RunResult,
 }
 
+/// What issues the I/O, and what it issues.
+enum Load {
+    /// fio itself, which reads its job file.
+    Fio { plan: Plan, capacity: Sector },
+    /// The native driver: the places of the plan's files, and the CPU work of its processes.
+    Native { plan: Plan, seed: u64, capacity: Sector, places: Vec<native::Target>, work: Box<native::Work> },
+    /// Recorded I/O.
+    Replay(native::replay::Replay),
+}
+
+/// The disk of a load.
+pub struct OfDisk<'a> {
+    /// Its scheduler.
+    pub scheduler: &'a Name,
+    /// The block layer's events are kept, as records of blktrace.
+    pub trace: Option<Format>,
+    /// Its path.
+    pub device: &'a Path,
+    /// Its size.
+    pub capacity: Sector,
+}
+
+impl Load {
+    fn owners(&self) -> Owners {
+        match self {
+            Load::Fio { plan, capacity } | Load::Native { plan, capacity, .. } => {
+                Owners::new(plan, *capacity)
+            }
+            Load::Replay(replay) => replay.owners(),
+        }
+    }
+
+    /// The processes' own I/O is only known from the events.
+    fn is_seen_in_events(&self) -> bool {
+        // The I/O of all processes bypasses the page cache.
+        let is_direct = |plan: &Plan| plan.processes.iter().all(|process| process.job.queueing.direct);
+        matches!(self, Load::Fio { plan, .. } if is_direct(plan))
+    }
+}
+
 impl Job {
-    /// Reads the job file and prepares everything on `device`, which has that scheduler. With `trace` the
-    /// block layer's events are kept, as records of blktrace.
+    /// Reads the job file and prepares everything on the disk.
     ///
     /// # Errors
     /// One line.
-    pub fn prepare(
-        config: &JobConfig,
-        (scheduler, trace): (&Name, Option<Format>),
-        device: &Path,
-        capacity: Sector,
-        directory: &Path,
-    ) -> Result<Job, String> {
+    pub fn prepare(config: &JobConfig, disk: &OfDisk<'_>, directory: &Path) -> Result<Job, String> {
+        let &OfDisk { scheduler, device, capacity, .. } = disk;
         let file = read(&config.text)?;
         let plan = plan::plan(&file, capacity.to_bytes(), config.seed).map_err(|error| error.to_string())?;
         cgroups::make(&plan)?;
-        match config.driver {
+        let host = host(config)?;
+        let load = match config.driver {
             Driver::Fio => {
                 let devices = partitions::make(device, &plan, capacity)?;
                 let places: Vec<_> = devices.into_iter().map(FioPath::whole).collect();
                 let text = writer::job_file(&plan, &places, None, config.seed)?;
                 let path = directory.join("fio.job");
                 fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+                Load::Fio { plan, capacity }
             }
-            Driver::Native => native::check(&plan)?,
-        }
-        let places = match config.driver {
-            Driver::Fio => Vec::new(),
-            Driver::Native => native::places(&plan, device, capacity)?,
+            Driver::Native => {
+                native::check(&plan)?;
+                let places = native::places(&plan, device, capacity)?;
+                let work = Box::new(native::Work::new(host, &scheduler.to_string()));
+                Load::Native { plan, seed: config.seed, capacity, places, work }
+            }
         };
-        let (driver, seed) = (config.driver, config.seed);
-        let work = native::Work::new(host(config)?, &scheduler.to_string());
-        let ready = Some(Ready::new(device)?);
-        let records = match trace {
+        Job::of(load, config.window, disk, directory)
+    }
+
+    /// Reads recorded I/O and prepares everything on the disk.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn prepare_replay(config: &ReplayConfig, disk: &OfDisk<'_>, directory: &Path) -> Result<Job, String> {
+        let file = directory.join(&config.file);
+        let replay = native::replay::Replay::prepare(&file, disk.device, disk.capacity)?;
+        Job::of(Load::Replay(replay), config.window, disk, directory)
+    }
+
+    fn of(
+        load: Load,
+        window: Option<WindowConfig>,
+        disk: &OfDisk<'_>,
+        directory: &Path,
+    ) -> Result<Job, String> {
+        let ready = Some(Ready::new(disk.device)?);
+        let records = match disk.trace {
             None => None,
-            Some(Format::Blktrace) => Some(RecordFile::of(device, directory)?),
+            Some(Format::Blktrace) => Some(RecordFile::of(disk.device, directory)?),
             Some(Format::Events) => return Err("a job's events are records of blktrace".to_owned()),
         };
-        let window = config.window.map(|window| Window {
+        let window = window.map(|window| Window {
             from: Nanos(window.from_ns),
             until: Nanos(window.until_ns),
             requests: window.requests,
         });
-        let result = RunResult::default();
-        Ok(Job { plan, driver, seed, capacity, places, work, window, ready, records, traced: None, result })
+        Ok(Job { load, window, ready, records, traced: None, result: RunResult::default() })
     }
 
     /// Runs it to its end. Its time zero is `epoch` of the clock.
@@ -101,26 +147,28 @@ impl Job {
     /// # Errors
     /// One line: fio failed, or its output cannot be read; or I/O failed.
     pub fn run(&mut self, directory: &Path, epoch: Nanos) -> Result<(), String> {
-        let owners = Owners::new(&self.plan, self.capacity);
         let trace = self.window.map_or_else(TraceRecorder::default, TraceRecorder::of);
-        let is_seen = self.driver == Driver::Fio && self.is_direct();
+        let (owners, is_seen) = (self.load.owners(), self.load.is_seen_in_events());
         let watch = Follower::new(epoch, owners, trace, is_seen, self.records.take());
         let relay = self.ready.take().ok_or("a job runs once")?.start(watch)?;
-        self.result = match self.driver {
-            Driver::Fio => self.run_fio(directory)?,
-            Driver::Native => native::run(&self.plan, self.seed, &self.places, &self.work, epoch)?,
+        let result = match &mut self.load {
+            Load::Fio { plan, .. } => run_fio(plan, directory),
+            Load::Native { plan, seed, places, work, .. } => native::run(plan, *seed, places, work, epoch),
+            Load::Replay(replay) => replay.run(epoch),
         };
-        self.add_events(relay)
+        match result {
+            Ok(result) => {
+                self.result = result;
+                self.add_events(relay)
+            }
+            // The disk cannot be removed while it is traced.
+            Err(error) => relay.end().and(Err(error)),
+        }
     }
 
     /// The kept events.
     pub fn traced(&mut self) -> Option<Traced> {
         self.traced.take()
-    }
-
-    /// The I/O of all processes bypasses the page cache.
-    fn is_direct(&self) -> bool {
-        self.plan.processes.iter().all(|process| process.job.queueing.direct)
     }
 
     /// Adds the measurements that only the block layer's events have.
@@ -134,13 +182,14 @@ impl Job {
             self.result.series.in_flight_milli.clear();
             return Ok(());
         }
-        let direct = self.is_direct();
         let result = &mut self.result;
         let driver = (std::mem::take(&mut result.series), Nanos(result.series_interval_ns));
-        let (series, interval) = match self.driver {
-            Driver::Native => watch::joined(driver, (watched.series, watched.interval)),
-            Driver::Fio if direct => (watched.series, watched.interval),
-            Driver::Fio => (watch::queue_alone(watched.series), watched.interval),
+        let (series, interval) = match self.load {
+            Load::Native { .. } | Load::Replay(_) => {
+                watch::joined(driver, (watched.series, watched.interval))
+            }
+            Load::Fio { .. } if self.load.is_seen_in_events() => (watched.series, watched.interval),
+            Load::Fio { .. } => (watch::queue_alone(watched.series), watched.interval),
         };
         (result.series, result.series_interval_ns) = (series, interval.0);
         (result.overview, result.overview_stride, result.detail) = watched.commands;
@@ -149,31 +198,6 @@ impl Job {
         result.disk.service_ns = watched.depth.service_ns;
         result.disk.depth_max = watched.depth.max;
         Ok(())
-    }
-
-    fn run_fio(&self, directory: &Path) -> Result<RunResult, String> {
-        // By default fio reads the processor's time stamp counter, which is the host's time.
-        let words = [
-            "fio",
-            "--clocksource=clock_gettime",
-            "--eta=never",
-            "--output-format=json+",
-            "--output=fio.json",
-            "fio.job",
-        ];
-        let ended = program::run("program", &words.map(str::to_owned), [], directory, directory)?;
-        let read = |name: &str| {
-            let path = directory.join(name);
-            fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
-        };
-        if !ended.is_good() {
-            let text = read("program.stderr")? + &read("fio.json").unwrap_or_default();
-            let line = text.lines().find(|line| line.starts_with("fio: "));
-            let line = line.or_else(|| text.lines().next()).unwrap_or("failed without a word");
-            return Err(format!("fio: {}", line.trim_start_matches("fio: ")));
-        }
-        let jobs = output::read(&read("fio.json")?, &self.plan).map_err(|error| error.to_string())?;
-        Ok(RunResult { duration_ns: ended.duration_ns, jobs, overview_stride: 1, ..RunResult::default() })
     }
 
     /// Writes `run.json`, with a [`RunResult`]'s scalars and the names and lengths of its columns,
@@ -197,6 +221,31 @@ impl Job {
             .and_then(|()| fs::write(directory.join("run.i64"), bytes));
         written.map_err(|error| format!("{}: {error}", directory.display()))
     }
+}
+
+fn run_fio(plan: &Plan, directory: &Path) -> Result<RunResult, String> {
+    // By default fio reads the processor's time stamp counter, which is the host's time.
+    let words = [
+        "fio",
+        "--clocksource=clock_gettime",
+        "--eta=never",
+        "--output-format=json+",
+        "--output=fio.json",
+        "fio.job",
+    ];
+    let ended = program::run("program", &words.map(str::to_owned), [], directory, directory)?;
+    let read = |name: &str| {
+        let path = directory.join(name);
+        fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    if !ended.is_good() {
+        let text = read("program.stderr")? + &read("fio.json").unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with("fio: "));
+        let line = line.or_else(|| text.lines().next()).unwrap_or("failed without a word");
+        return Err(format!("fio: {}", line.trim_start_matches("fio: ")));
+    }
+    let jobs = output::read(&read("fio.json")?, plan).map_err(|error| error.to_string())?;
+    Ok(RunResult { duration_ns: ended.duration_ns, jobs, overview_stride: 1, ..RunResult::default() })
 }
 
 /// The host has replaced variables, numbers of the machine and includes.

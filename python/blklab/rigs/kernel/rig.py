@@ -15,12 +15,12 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, BinaryIO
 
 from blklab import _core
 from blklab.base import binaries
-from blklab.domain import core, scheduler, specs
+from blklab.domain import core, recordings, scheduler, specs
 from blklab.domain.conditions import KernelData, KernelRigData
 from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import DIRECTIONS, Result
@@ -32,10 +32,16 @@ from blklab.rigs.kernel.boot import Guest, TimeTravel, boot
 from blklab.rigs.kernel.run_data import GuestRun
 from blklab.rigs.kernel.rundir import RunDirectory
 from blklab.rigs.kernel.view import HERE, View
+from blklab.rigs.loaded import LoadedRecordings
 from blklab.rigs.modelled import ModelledDisks
 
 _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 112
+# A guest has each I/O of a load as bytes, in its list, with its outcome and by its sector.
+_OF_LOAD = 6
+# Two threads and a context.
+_OF_PROCESS_BYTES = 192 << 10
+_LOAD = "replay.bin"
 _TIMEOUT_S = 1800.0
 _PAGE_BYTES = 4096
 _FIO_BYTES_MAX = 64 << 20
@@ -53,11 +59,25 @@ _CLOCKS: Mapping[TimeTravel, str] = {
 }
 
 
+@dataclass(frozen=True)
+class _Work:
+    """What a guest runs."""
+
+    order: Mapping[str, Any]
+    """``run`` in ``guest.json``."""
+    memory_mib: int
+    """The guest's memory."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """For the result."""
+
+
 class KernelRig(ModelledDisks):
     """See :class:`blklab.rigs.Rig`.
 
     `kernel` is the name or key of a built kernel, by default the last one without changes; `driver`
-    is one of :data:`blklab.rigs.kernel.DRIVERS`. With `late_disk` a run with a late disk is valid:
+    is one of :data:`blklab.rigs.kernel.DRIVERS`: without one, fio runs job files, and the native
+    driver replays recordings. With `late_disk` a run with a late disk is valid:
     for code that keeps the guest's CPU busy, on which the disk's server runs too.
     """
 
@@ -66,18 +86,19 @@ class KernelRig(ModelledDisks):
     def __init__(
         self,
         kernel: str | None = None,
-        driver: str = "fio",
+        driver: str | None = None,
         late_disk: str | None = None,
     ) -> None:
-        if driver not in DRIVERS:
+        if driver is not None and driver not in DRIVERS:
             raise InputError(f"--driver: no '{driver}'{nearest(driver, DRIVERS)}")
-        self._driver = driver
+        self._driver = driver or DRIVERS[0]
         self._late_disk = late_disk is not None
         self._kernel = cache.chosen(kernel)
         self.spec = RigSpec(
             self.name, kernel=self._kernel.key, driver=driver, late_disk=self._late_disk
         )
         self._init = binaries.find("blklab-guest")
+        self._recordings = LoadedRecordings()
         self._guests: set[Guest] = set()
         self._lock = threading.Lock()
         self._cancelled = False
@@ -160,18 +181,22 @@ class KernelRig(ModelledDisks):
     def _run(self, experiment: Experiment, trace: BinaryIO | None) -> Result:
         own = experiment.scheduler.kernel
         kernel = self._kernel if own is None else cache.find(own)
-        order, memory_mib = self._order(experiment, kernel, trace is not None)
+        check_workload(self.spec, experiment.job)
+        is_replay = recordings.is_recording(experiment.job)
+        work = self._replay(experiment) if is_replay else self._job(experiment)
+        order = self._order(experiment, kernel, work.order, is_traced=trace is not None)
         files: dict[str, bytes | None] = {
             "disk.toml": experiment.disk.file.text.encode(),
-            "guest.json": order,
+            "guest.json": json.dumps(order).encode(),
+            **work.files,
         }
-        with self._boot(kernel, files, memory_mib, experiment.seed) as guest:
+        with self._boot(kernel, files, work.memory_mib, experiment.seed) as guest:
             self._wait(guest)
             found = outcome.read(guest.run)
             result = Result.from_run(GuestRun(guest.run))
             if not self._late_disk:
                 _check_lateness(found["disk"]["lateness"], result)
-            notes = outcome.notes(found, experiment.disk)
+            notes = (*work.notes, *outcome.notes(found, experiment.disk))
             if trace is not None:
                 _copy_trace(guest.run, found, trace)
             return replace(result, notes=notes, raw=_raw(guest.run))
@@ -213,20 +238,52 @@ class KernelRig(ModelledDisks):
             with self._lock:
                 self._guests.discard(guest)
 
+    def _job(self, experiment: Experiment) -> _Work:
+        host = self.check_host(experiment.host)
+        job = core.describe_job(experiment.job, experiment.ignore_unsupported)
+        order = {
+            "text": _flat(job),
+            "seed": experiment.seed,
+            "driver": self._driver,
+            "host": {name: host[name] for name in sorted(cpu_work() & host.keys())},
+            "window": experiment.window and asdict(experiment.window),
+        }
+        return _Work({"job": order}, _memory_mib(job, host))
+
+    def _replay(self, experiment: Experiment) -> _Work:
+        replay = recordings.chosen(experiment.job)
+        recording = self._recordings.of(replay)
+        disk = core.disk_model(experiment.disk)
+        with core.core_types():
+            load, told, beyond = _core.replay_load(recording, disk, replay.way, replay.fit)
+        order = {"file": _LOAD, "window": experiment.window and asdict(experiment.window)}
+        memory_mib = _MIB_DIRECT + (
+            (len(load) * _OF_LOAD + told.processes * _OF_PROCESS_BYTES) >> 20
+        )
+        notes = (
+            "the native driver replays it, without CPU work: the recorded times contain it",
+            *recordings.notes(told, replay.fit),
+            *recordings.beyond(beyond, disk.limits),
+        )
+        return _Work({"replay": order}, memory_mib, {_LOAD: load}, notes)
+
     def _order(
-        self, experiment: Experiment, kernel: cache.Kernel, is_traced: bool
-    ) -> tuple[bytes, int]:
-        """``guest.json``, and the guest's memory in MiB."""
+        self,
+        experiment: Experiment,
+        kernel: cache.Kernel,
+        run: Mapping[str, Any],
+        *,
+        is_traced: bool,
+    ) -> dict[str, Any]:
+        """``guest.json``."""
         chosen = scheduler.parse(experiment.scheduler)
         host = self.check_host(experiment.host)
-        check_workload(self.name, experiment.job)
-        job = core.describe_job(experiment.job, experiment.ignore_unsupported)
         limits = core.disk_model(experiment.disk).limits
         requests = {} if kernel.has_transports else _requests(chosen.name, limits)
         asked = chosen.queue()
         depth = _async_depth(chosen.name, requests and requests | asked, kernel.version)
         queue = _QUEUE | requests | depth | asked
-        order = {
+        return {
             "disk": {
                 "file": "disk.toml",
                 "overrides": list(experiment.disk.overrides),
@@ -236,17 +293,8 @@ class KernelRig(ModelledDisks):
             **chosen.for_guest(queue, kernel.version),
             "sysctl": _sysctls(host),
             "trace": "blktrace" if is_traced else None,
-            "run": {
-                "job": {
-                    "text": _flat(job),
-                    "seed": experiment.seed,
-                    "driver": self._driver,
-                    "host": {name: host[name] for name in sorted(cpu_work() & host.keys())},
-                    "window": experiment.window and asdict(experiment.window),
-                }
-            },
+            "run": run,
         }
-        return json.dumps(order).encode(), _memory_mib(job, host)
 
 
 def _copy_trace(run: RunDirectory, found: outcome.Outcome, out: BinaryIO) -> None:

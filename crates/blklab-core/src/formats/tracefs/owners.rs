@@ -8,9 +8,21 @@ use crate::request::ProcessId;
 use crate::units::{SECTOR_BYTES, Sector};
 use crate::workload::plan::Plan;
 
-/// The sectors that each process uses, in the order of processes.
-#[derive(Debug, Default)]
-pub struct Owners(Vec<(Range<u64>, ProcessId)>);
+/// The process that uses a sector.
+#[derive(Debug)]
+pub enum Owners {
+    /// The sectors that each process uses, in the order of processes.
+    Regions(Vec<(Range<u64>, ProcessId)>),
+    /// The first sector of each I/O, in their order.
+    Ios(Vec<(u64, ProcessId)>),
+}
+
+impl Default for Owners {
+    /// All requests are the kernel's.
+    fn default() -> Owners {
+        Owners::Regions(Vec::new())
+    }
+}
 
 impl Owners {
     /// The sectors of the plan's processes on a disk of `capacity`.
@@ -22,19 +34,44 @@ impl Owners {
                 (begin..begin + region.length.div_ceil(SECTOR_BYTES), process.id)
             })
         });
-        Owners(regions.collect())
+        Owners::Regions(regions.collect())
+    }
+
+    /// The processes of I/Os that are known in advance, each with its first sector. A sector belongs to
+    /// the nearest I/O that begins there or before it.
+    pub fn of_ios(ios: impl Iterator<Item = (Sector, ProcessId)>) -> Owners {
+        let mut starts: Vec<_> = ios.map(|(Sector(sector), process)| (sector, process)).collect();
+        starts.sort_unstable();
+        starts.dedup_by_key(|(sector, _)| *sector);
+        Owners::Ios(starts)
     }
 
     /// The same where the planned disk is a partition that begins at `first` of another disk.
     pub fn shifted(self, first: Sector) -> Owners {
-        let by = |range: Range<u64>| range.start.saturating_add(first.0)..range.end.saturating_add(first.0);
-        Owners(self.0.into_iter().map(|(range, process)| (by(range), process)).collect())
+        let moved = |sector: u64| sector.saturating_add(first.0);
+        let by = |range: Range<u64>| moved(range.start)..moved(range.end);
+        match self {
+            Owners::Regions(regions) => {
+                Owners::Regions(regions.into_iter().map(|(range, process)| (by(range), process)).collect())
+            }
+            Owners::Ios(starts) => {
+                Owners::Ios(starts.into_iter().map(|(start, process)| (moved(start), process)).collect())
+            }
+        }
     }
 
     /// The process that uses this sector, the first of several; the kernel if there is none.
     pub fn of(&self, sector: u64) -> ProcessId {
-        let found = self.0.iter().find(|(range, _)| range.contains(&sector));
-        found.map_or(ProcessId::KERNEL, |(_, process)| *process)
+        let found = match self {
+            Owners::Regions(regions) => {
+                regions.iter().find(|(range, _)| range.contains(&sector)).map(|(_, process)| *process)
+            }
+            Owners::Ios(starts) => {
+                let behind = starts.partition_point(|(start, _)| *start <= sector);
+                starts[..behind].last().map(|(_, process)| *process)
+            }
+        };
+        found.unwrap_or(ProcessId::KERNEL)
     }
 }
 
@@ -53,6 +90,11 @@ mod tests {
         let owners = Owners::new(&plan, Sector(1 << 21));
         let found = [0, 2047, 2048, 1 << 20].map(|sector| owners.of(sector));
         assert_eq!(found, [ProcessId(0), ProcessId(0), ProcessId(1), ProcessId::KERNEL]);
+        let ios = [(Sector(80), ProcessId(1)), (Sector(8), ProcessId(0)), (Sector(80), ProcessId(2))];
+        let of_ios = Owners::of_ios(ios.into_iter());
+        let found = [0, 8, 79, 80, 1 << 20].map(|sector| of_ios.of(sector));
+        assert_eq!(found, [ProcessId::KERNEL, ProcessId(0), ProcessId(0), ProcessId(1), ProcessId(1)]);
+        assert_eq!(of_ios.shifted(Sector(8)).of(87), ProcessId(0));
         let shifted = owners.shifted(Sector(2048));
         assert_eq!([2047, 2048].map(|sector| shifted.of(sector)), [ProcessId::KERNEL, ProcessId(0)]);
     }

@@ -17,12 +17,14 @@ use thiserror::Error;
 
 use super::history::History;
 use super::inferred::inferred_starts;
+use super::stored::Load;
 use super::{Plug, ReplayIo, Start};
+use crate::block::{BIO_SECTORS, KERNEL};
 use crate::device::{DeviceId, Location};
 use crate::request::{IoPrio, Op, PrioClass, ProcessId};
 use crate::scheduler::{Task, Tasks};
 use crate::units::Sector;
-use blklab_base::recorded::{self, Flags, Io, NameId};
+use blklab_base::recorded::{self, Flags, Io, NameId, Names};
 
 /// The most processes of a replay. Later ones share the last.
 pub const PROCESSES_MAX: usize = 4096;
@@ -88,6 +90,8 @@ pub struct ReplayPlan {
     pub moved: u64,
     /// I/Os of processes that share the last id.
     pub joined: u64,
+    /// I/Os with a flag that only the kernel sets: metadata, urgent, read-ahead.
+    pub marked: u64,
 }
 
 impl ReplayPlan {
@@ -97,6 +101,47 @@ impl ReplayPlan {
         let root = Tasks::default().cgroups()[0].clone();
         Tasks::new(self.processes.iter().map(task).collect(), vec![root])
     }
+
+    /// The names of the processes' results; those of the recording are `names`.
+    pub fn job_names(&self, names: &Names) -> Vec<String> {
+        let name = |process: &ReplayProcess| match (names.name(process.name), process.pid) {
+            ("", 0) => "trace".to_owned(),
+            ("", pid) => pid.to_string(),
+            (name, 0 | KERNEL) => name.to_owned(),
+            (name, pid) => format!("{name}-{pid}"),
+        };
+        self.processes.iter().map(name).collect()
+    }
+
+    /// The plan for a driver of real processes. `names` as for [`ReplayPlan::job_names`].
+    pub fn load(&self, names: &Names) -> Load {
+        let prios = self.processes.iter().map(|process| process.prio);
+        Load { ios: self.ios.clone(), processes: self.job_names(names).into_iter().zip(prios).collect() }
+    }
+
+    /// What a driver of real processes cannot submit as it was recorded.
+    pub fn beyond_a_process(&self) -> Beyond {
+        let count = |is: fn(&ReplayIo) -> bool| self.ios.iter().filter(|io| is(io)).count() as u64;
+        Beyond {
+            asynchronous: count(|io| io.op == Op::Write && !io.sync),
+            cut: count(|io| io.op != Op::Discard && io.sectors > BIO_SECTORS),
+            discards: count(|io| io.op == Op::Discard),
+            marked: self.marked,
+        }
+    }
+}
+
+/// I/Os that a process cannot submit as they were recorded, below the page cache and by direct I/O.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beyond {
+    /// Asynchronous writes: a direct write is synchronous (`REQ_SYNC`).
+    pub asynchronous: u64,
+    /// Longer than a bio of direct I/O, and so several.
+    pub cut: u64,
+    /// Discards: a device has one at a time, for which a process waits.
+    pub discards: u64,
+    /// See [`ReplayPlan::marked`].
+    pub marked: u64,
 }
 
 /// Why a recording cannot be replayed.
@@ -201,6 +246,8 @@ fn chosen(recorded: &[Io], settings: &Settings, plan: &mut ReplayPlan) -> Result
             end: io.end().0,
             capacity: settings.capacity.0,
         })?;
+        let marks = [Flags::META, Flags::PRIO, Flags::READ_AHEAD];
+        plan.marked += u64::from(marks.into_iter().any(|mark| io.flags.has(mark)));
         plan.moved += u64::from(op != Op::Flush && sector != io.sector.0);
         let replay = ReplayIo {
             start: Start::default(),

@@ -1,4 +1,4 @@
-//! `ioengine=libaio`: `io_setup`, `io_submit`, `io_getevents`, without the library.
+//! `ioengine=libaio`.
 //!
 //! `io_submit()` sleeps when the disk has no tag left, and requests that complete meanwhile are
 //! reaped later: this is how fio's processes compete for a short queue, and io_uring's do not.
@@ -7,53 +7,17 @@
 use std::io;
 use std::ptr;
 
+use super::super::aio::{Context, Event, Iocb};
 use super::{Request, Taken, outcome};
-
-/// `struct iocb` of `linux/aio_abi.h`, little-endian.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Iocb {
-    data: u64,
-    key: u32,
-    rw_flags: i32,
-    opcode: u16,
-    reqprio: i16,
-    fd: u32,
-    buffer: u64,
-    bytes: u64,
-    offset: i64,
-    reserved: u64,
-    flags: u32,
-    resfd: u32,
-}
-
-/// `struct io_event`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Event {
-    data: u64,
-    iocb: u64,
-    result: i64,
-    result2: i64,
-}
-
-const _: () = assert!(size_of::<Iocb>() == 64 && size_of::<Event>() == 32);
-const _: () = assert!(cfg!(target_endian = "little"), "Iocb's first fields stand the other way round");
-
-const CMD_PREAD: u16 = 0;
-const CMD_PWRITE: u16 = 1;
-/// `reqprio` is valid.
-const FLAG_IOPRIO: u32 = 1 << 1;
 
 /// An asynchronous I/O context.
 #[derive(Debug)]
 pub struct Aio {
-    /// `aio_context_t`.
-    context: libc::c_ulong,
-    /// One per slot: the kernel takes a list of addresses.
-    blocks: Box<[Iocb]>,
-    /// Slots to submit, in order.
-    prepared: Vec<*mut Iocb>,
+    context: Context,
+    /// To submit, in order.
+    prepared: Vec<Iocb>,
+    /// Their addresses: the kernel takes a list.
+    addresses: Vec<*mut Iocb>,
     /// The first `got` are the kernel's; those before `next` have been taken.
     events: Box<[Event]>,
     got: usize,
@@ -63,14 +27,12 @@ pub struct Aio {
 impl Aio {
     /// With room for `depth` I/Os.
     pub fn new(depth: u32) -> io::Result<Aio> {
-        let mut context: libc::c_ulong = 0;
-        // SAFETY: the kernel writes one number to the address.
-        count(unsafe { libc::syscall(libc::SYS_io_setup, depth, &raw mut context) })?;
+        let context = Context::new(depth)?;
         let depth = depth as usize;
         Ok(Aio {
             context,
-            blocks: vec![Iocb::default(); depth].into(),
             prepared: Vec::with_capacity(depth),
+            addresses: Vec::with_capacity(depth),
             events: vec![Event::default(); depth].into(),
             got: 0,
             next: 0,
@@ -79,33 +41,19 @@ impl Aio {
 
     /// Prepares an I/O with the buffer at `address`.
     pub fn prepare(&mut self, request: Request, address: u64) {
-        let block = &mut self.blocks[request.slot as usize];
-        *block = Iocb {
-            data: request.slot.into(),
-            opcode: if request.write { CMD_PWRITE } else { CMD_PREAD },
-            // Without its own priority it gets the process's.
-            flags: if request.prio == 0 { 0 } else { FLAG_IOPRIO },
-            reqprio: request.prio.cast_signed(),
-            fd: request.fd.cast_unsigned(),
-            buffer: address,
-            bytes: request.bytes.into(),
-            offset: request.at.cast_signed(),
-            ..Iocb::default()
-        };
-        self.prepared.push(block);
+        let Request { slot, fd, write, at, bytes, prio } = request;
+        self.prepared.push(Iocb::moving(slot.into(), fd, write, at, (address, bytes.into()), prio));
     }
 
     /// Submits all that is prepared, in order.
     pub fn submit(&mut self) -> io::Result<()> {
+        self.addresses.clear();
+        self.addresses.extend(self.prepared.iter_mut().map(ptr::from_mut));
         let mut done = 0;
         while done < self.prepared.len() {
-            let left = &self.prepared[done..];
-            // SAFETY: a list of so many addresses of control blocks, which the kernel copies
-            // within the call. The buffers they name are their slots' alone until the
-            // completion is taken, and outlive the context (see Queue).
-            let result =
-                unsafe { libc::syscall(libc::SYS_io_submit, self.context, left.len(), left.as_ptr()) };
-            done += count(result)?;
+            // SAFETY: addresses of blocks that stay where they are meanwhile. The buffers they name are
+            // their slots' alone until the completion is taken, and outlive the context (see Queue).
+            done += unsafe { self.context.submit(&self.addresses[done..]) }?;
         }
         self.prepared.clear();
         Ok(())
@@ -138,13 +86,7 @@ impl Aio {
 
     /// Gets at least `missing` completions, into the room below `most`.
     fn get(&mut self, missing: usize, most: usize) -> io::Result<()> {
-        let room = &mut self.events[self.got..most];
-        // SAFETY: the kernel writes at most `room.len()` events there; no timeout.
-        let result = unsafe {
-            let (from, timeout) = (room.as_mut_ptr(), ptr::null::<libc::timespec>());
-            libc::syscall(libc::SYS_io_getevents, self.context, missing, room.len(), from, timeout)
-        };
-        self.got += count(result)?;
+        self.got += self.context.get(missing, &mut self.events[self.got..most], None)?;
         Ok(())
     }
 
@@ -159,17 +101,4 @@ impl Aio {
         self.next += 1;
         Some((event.data as u32, outcome(event.result)))
     }
-}
-
-impl Drop for Aio {
-    fn drop(&mut self) {
-        // SAFETY: the context is ours; the call ends when nothing of it is under way. That it
-        // fails cannot matter any more.
-        let _ = unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
-    }
-}
-
-/// The count that a system call returned.
-fn count(result: libc::c_long) -> io::Result<usize> {
-    usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }

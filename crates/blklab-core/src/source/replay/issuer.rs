@@ -1,0 +1,395 @@
+//! What a process of a replay submits next, and when.
+//!
+//! An [`Issuer`] has no clock and does no I/O. Its caller gives the time, asks for the next [`Step`] of
+//! a process, performs it, and reports submissions and completions. The simulator's source calls it in
+//! virtual time; the driver in the kernel rig's guest calls it around real system calls. So both submit
+//! the same I/Os, wait for the same completions, and count latencies in the same way.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::{Outcome, Plug, Replay, ReplayIo};
+use crate::request::{Op, ProcessId};
+use crate::result::JobResult;
+use crate::source::fio::tally::{IoTimes, Tally};
+use crate::units::Nanos;
+
+/// The next step of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Submit this I/O, which was due at that time: see [`Issuer::begin`] and [`Issuer::submitted`].
+    Submit {
+        /// Its index.
+        io: u32,
+        /// When it was due.
+        due: Nanos,
+    },
+    /// Ask again at that time.
+    Pause(Nanos),
+    /// Ask again when [`Issuer::completed`] names the process.
+    Wait,
+    /// All of its I/Os have completed.
+    Finish,
+}
+
+/// A process, with its I/Os in their order.
+#[derive(Debug)]
+struct Process {
+    /// The I/Os to begin, as a range of [`Issuer::order`].
+    left: Range<usize>,
+    in_flight: usize,
+    /// When its first I/O was due, once it was.
+    began: Option<Nanos>,
+    /// When all of its latest I/O was in the block layer.
+    submitted: Nanos,
+    /// When its last I/O completed.
+    ended: Nanos,
+    /// The times of completions from the `forgotten`-th on.
+    completions: VecDeque<Nanos>,
+    forgotten: u32,
+    /// An I/O of it waits for completions.
+    counts: bool,
+    /// The I/O that its next one follows, until it completes.
+    follows: Option<u32>,
+    /// The first of the I/Os to come was due at this time, and its plug is open.
+    together: Option<Nanos>,
+    /// I/Os that have begun and are not in the block layer: it does not wait for completions.
+    submitting: u32,
+    tally: Tally,
+}
+
+impl Process {
+    fn completed(&self) -> u32 {
+        self.forgotten + self.completions.len() as u32
+    }
+
+    /// When the `count`-th completion was, from 1; zero for none. Earlier ones are forgotten.
+    fn completion(&mut self, count: u32) -> Nanos {
+        while self.forgotten + 1 < count {
+            self.completions.pop_front();
+            self.forgotten += 1;
+        }
+        if count == 0 { Nanos::ZERO } else { self.completions[(count - 1 - self.forgotten) as usize] }
+    }
+}
+
+/// Bandwidth and IOPS are sampled over this time, as by fio.
+const SAMPLE: Nanos = Nanos::from_millis(500);
+
+/// All I/Os of a replay and their state.
+pub struct Issuer {
+    ios: Vec<ReplayIo>,
+    outcomes: Vec<Outcome>,
+    has_completed: Vec<bool>,
+    /// Indices of I/Os: those of the first process in their order, then those of the second, and
+    /// so on.
+    order: Vec<u32>,
+    /// By id.
+    processes: Vec<Process>,
+    /// Processes whose next I/O follows one that has not completed.
+    waiting: Vec<ProcessId>,
+}
+
+impl Issuer {
+    /// `ios`, in which each process's are in its order, and none waits for one that comes later.
+    pub fn new(ios: Vec<ReplayIo>) -> Issuer {
+        let mut order: Vec<_> = (0..ios.len() as u32).collect();
+        // Stable: a process's I/Os keep their order.
+        order.sort_by_key(|&io| ios[io as usize].process);
+        let mut begin = 0;
+        let process = |id: usize| {
+            let id = ProcessId(id as u32);
+            let own = &order[begin..];
+            let count = own.partition_point(|&io| ios[io as usize].process == id);
+            let left = begin..begin + count;
+            begin = left.end;
+            Process {
+                in_flight: 0,
+                began: None,
+                submitted: Nanos::ZERO,
+                ended: Nanos::ZERO,
+                completions: VecDeque::new(),
+                forgotten: 0,
+                counts: order[left.clone()].iter().any(|&io| ios[io as usize].start.after > 0),
+                follows: None,
+                together: None,
+                submitting: 0,
+                tally: Tally::new(SAMPLE, SAMPLE),
+                left,
+            }
+        };
+        let processes: Vec<_> = (0..Replay::count(&ios)).map(process).collect();
+        Issuer {
+            outcomes: vec![Outcome::default(); ios.len()],
+            has_completed: vec![false; ios.len()],
+            waiting: Vec::new(),
+            ios,
+            order,
+            processes,
+        }
+    }
+
+    /// The number of processes.
+    pub fn processes(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// Whether the process has I/Os to begin.
+    pub fn has_ios(&self, process: ProcessId) -> bool {
+        !self.processes[process.0 as usize].left.is_empty()
+    }
+
+    /// An I/O by its index.
+    pub fn io(&self, io: u32) -> &ReplayIo {
+        &self.ios[io as usize]
+    }
+
+    /// I/Os of the process that have begun and not completed.
+    pub fn in_flight(&self, process: ProcessId) -> usize {
+        self.processes[process.0 as usize].in_flight
+    }
+
+    /// The next step of the process at `now`. It has submitted all that has begun, or keeps a plug open.
+    pub fn next(&mut self, id: ProcessId, now: Nanos) -> Step {
+        let process = &self.processes[id.0 as usize];
+        let Some(&io) = self.order[process.left.clone()].first() else {
+            return if process.in_flight == 0 { Step::Finish } else { Step::Wait };
+        };
+        match self.due(id, io) {
+            None => Step::Wait,
+            Some(due) if due > now => Step::Pause(due),
+            Some(due) => Step::Submit { io, due },
+        }
+    }
+
+    /// When the next I/O `io` of `process` is due; `None` while it waits for completions.
+    fn due(&mut self, id: ProcessId, io: u32) -> Option<Nanos> {
+        let process = &mut self.processes[id.0 as usize];
+        if let Some(together) = process.together {
+            return Some(together);
+        }
+        let start = self.ios[io as usize].start;
+        let followed = match start.follows {
+            Some(other) if !self.has_completed[other as usize] => {
+                if process.follows.is_none() {
+                    process.follows = Some(other);
+                    self.waiting.push(id);
+                }
+                return None;
+            }
+            Some(other) => self.outcomes[other as usize].completed,
+            None => Nanos::ZERO,
+        };
+        if start.after > process.completed() {
+            return None;
+        }
+        let since = match start.after > 0 || start.follows.is_some() || start.goes_on {
+            true => followed.max(process.completion(start.after)).max(process.submitted),
+            false => Nanos::ZERO,
+        };
+        Some(start.not_before.max(since.saturating_add(start.think)))
+    }
+
+    /// The process of the next step `Submit { io, due }` begins to submit that I/O.
+    pub fn begin(&mut self, io: u32, due: Nanos) {
+        let ReplayIo { start, process, preflush, plug, .. } = self.ios[io as usize];
+        let flush = start.follows.filter(|_| preflush);
+        self.outcomes[io as usize].due = flush.map_or(due, |flush| self.outcomes[flush as usize].due);
+        let process = &mut self.processes[process.0 as usize];
+        process.began.get_or_insert(due);
+        process.in_flight += 1;
+        process.tally.depth(process.in_flight as u32);
+        process.submitting += 1;
+        process.left.start += 1;
+        process.together = (plug == Plug::GoesOn && !process.left.is_empty()).then_some(due);
+    }
+
+    /// All of an I/O that has begun is in the block layer at `now`.
+    pub fn submitted(&mut self, io: u32, now: Nanos) {
+        self.outcomes[io as usize].issued = now;
+        let process = &mut self.processes[self.ios[io as usize].process.0 as usize];
+        process.submitted = now;
+        process.submitting -= 1;
+    }
+
+    /// An I/O that has begun has completed at `now`. Names each process that may go on; returns its
+    /// latency.
+    pub fn completed(&mut self, index: u32, now: Nanos, mut wake: impl FnMut(ProcessId)) -> Nanos {
+        let io = self.ios[index as usize];
+        self.has_completed[index as usize] = true;
+        let outcome = &mut self.outcomes[index as usize];
+        outcome.completed = now;
+        let due = outcome.due;
+        let process = &mut self.processes[io.process.0 as usize];
+        process.in_flight -= 1;
+        process.ended = now;
+        if process.counts && io.counted {
+            process.completions.push_back(now);
+        }
+        let side = match io.op {
+            Op::Read => Some(0),
+            Op::Write => Some(1),
+            Op::Discard => Some(2),
+            Op::Flush => None,
+        };
+        match side {
+            Some(side) => {
+                let times = IoTimes { start: due, issued: due, reaped: now };
+                process.tally.io(side, io.bytes(), times, false);
+            }
+            None => process.tally.sync(now - due),
+        }
+        let (processes, waiting) = (&mut self.processes, &mut self.waiting);
+        waiting.retain(|&other| {
+            let process = &mut processes[other.0 as usize];
+            if process.follows != Some(index) {
+                return true;
+            }
+            process.follows = None;
+            wake(other);
+            false
+        });
+        if self.goes_on(io.process) {
+            wake(io.process);
+        }
+        now - due
+    }
+
+    /// Whether the completion was what the process waited for.
+    fn goes_on(&self, id: ProcessId) -> bool {
+        let process = &self.processes[id.0 as usize];
+        match self.order[process.left.clone()].first() {
+            // A process that sleeps until a time, or for a request, sleeps on.
+            Some(&next) => {
+                let after = self.ios[next as usize].start.after;
+                process.counts && process.submitting == 0 && after == process.completed()
+            }
+            // The process ends.
+            None => process.in_flight == 0,
+        }
+    }
+
+    /// The times of each I/O, and a result for each process, by id, without names.
+    pub fn finish(mut self) -> (Vec<Outcome>, Vec<JobResult>) {
+        let jobs = self.processes.iter_mut().map(result).collect();
+        (self.outcomes, jobs)
+    }
+}
+
+fn result(process: &mut Process) -> JobResult {
+    let begin = process.began.unwrap_or(Nanos::ZERO);
+    process.tally.begin = begin;
+    let [read, write, trim] = process.tally.directions(process.ended);
+    let (sync_lat, sync_hist) = process.tally.syncs();
+    JobResult {
+        start_ns: begin.0,
+        end_ns: process.ended.0,
+        read,
+        write,
+        trim,
+        sync_lat,
+        sync_hist,
+        latency_levels: process.tally.latency_levels(),
+        depth_levels: process.tally.depth_levels,
+        ..JobResult::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Start;
+    use super::*;
+    use crate::device::{DeviceId, Location};
+    use crate::units::Sector;
+
+    const US: fn(u64) -> Nanos = Nanos::from_micros;
+
+    fn io(process: u32, start: Start) -> ReplayIo {
+        ReplayIo {
+            start,
+            process: ProcessId(process),
+            op: Op::Read,
+            place: Location { device: DeviceId(0), sector: Sector(0) },
+            sectors: 8,
+            sync: true,
+            fua: false,
+            preflush: false,
+            counted: true,
+            plug: Plug::None,
+        }
+    }
+
+    /// Submits the process's next I/O at `now`, at which it must be due; its index.
+    fn submit(issuer: &mut Issuer, process: u32, now: Nanos) -> u32 {
+        let step = issuer.next(ProcessId(process), now);
+        let Step::Submit { io, due } = step else { panic!("{step:?} at {now}") };
+        issuer.begin(io, due);
+        issuer.submitted(io, now);
+        io
+    }
+
+    fn completed(issuer: &mut Issuer, io: u32, now: Nanos) -> (Vec<u32>, Nanos) {
+        let mut woken = Vec::new();
+        let latency = issuer.completed(io, now, |process| woken.push(process.0));
+        (woken, latency)
+    }
+
+    #[test]
+    fn in_the_open_loop_a_late_io_comes_at_once_and_its_latency_counts_from_its_time() {
+        let mut issuer = Issuer::new(vec![io(0, Start::at(US(5))), io(0, Start::at(US(9)))]);
+        assert_eq!(issuer.next(ProcessId(0), US(1)), Step::Pause(US(5)));
+        assert_eq!(submit(&mut issuer, 0, US(5)), 0);
+        assert_eq!(submit(&mut issuer, 0, US(12)), 1);
+        assert_eq!(issuer.next(ProcessId(0), US(12)), Step::Wait);
+        assert_eq!(completed(&mut issuer, 1, US(20)), (vec![], US(11)));
+        assert_eq!(completed(&mut issuer, 0, US(21)), (vec![0], US(16)));
+        assert_eq!(issuer.next(ProcessId(0), US(21)), Step::Finish);
+        let (outcomes, jobs) = issuer.finish();
+        assert_eq!(outcomes[1], Outcome { due: US(9), issued: US(12), completed: US(20) });
+        assert_eq!((jobs[0].read.ios, jobs[0].start_ns, jobs[0].end_ns), (2, 5_000, 21_000));
+    }
+
+    #[test]
+    fn in_the_closed_loop_an_io_comes_a_pause_after_so_many_completions_in_any_order() {
+        let closed = Start { after: 2, think: US(3), ..Start::default() };
+        let mut issuer = Issuer::new(vec![io(0, Start::default()), io(0, Start::default()), io(0, closed)]);
+        assert_eq!([submit(&mut issuer, 0, US(0)), submit(&mut issuer, 0, US(0))], [0, 1]);
+        assert_eq!(issuer.next(ProcessId(0), US(0)), Step::Wait);
+        assert_eq!(completed(&mut issuer, 1, US(4)).0, [] as [u32; 0]);
+        assert_eq!(completed(&mut issuer, 0, US(7)).0, [0]);
+        assert_eq!(issuer.next(ProcessId(0), US(7)), Step::Pause(US(10)));
+        assert_eq!(submit(&mut issuer, 0, US(10)), 2);
+    }
+
+    #[test]
+    fn a_process_that_waits_for_a_request_is_not_woken_by_its_completions() {
+        let closed = Start { after: 1, ..Start::default() };
+        let mut issuer = Issuer::new(vec![io(0, Start::default()), io(0, Start::default()), io(0, closed)]);
+        assert_eq!(submit(&mut issuer, 0, US(0)), 0);
+        issuer.begin(1, US(0));
+        assert_eq!(completed(&mut issuer, 0, US(4)).0, [] as [u32; 0], "it asks when it is back");
+        issuer.submitted(1, US(5));
+        assert_eq!(issuer.next(ProcessId(0), US(5)), Step::Submit { io: 2, due: US(5) });
+    }
+
+    #[test]
+    fn a_follower_is_named_when_the_io_of_another_process_completes() {
+        let follows = Start { follows: Some(0), think: US(2), ..Start::default() };
+        let mut issuer = Issuer::new(vec![io(0, Start::default()), io(1, follows), io(2, follows)]);
+        assert_eq!(submit(&mut issuer, 0, US(0)), 0);
+        for process in [2, 1] {
+            assert_eq!(issuer.next(ProcessId(process), US(0)), Step::Wait);
+        }
+        assert_eq!(completed(&mut issuer, 0, US(4)).0, [2, 1, 0], "in the order in which they came");
+        assert_eq!(issuer.next(ProcessId(1), US(4)), Step::Pause(US(6)));
+    }
+
+    #[test]
+    fn ios_under_one_plug_are_due_together_whatever_their_own_starts() {
+        let first = ReplayIo { plug: Plug::GoesOn, ..io(0, Start::at(US(5))) };
+        let mut issuer = Issuer::new(vec![first, io(0, Start::at(US(900)))]);
+        issuer.begin(0, US(5));
+        assert_eq!(issuer.next(ProcessId(0), US(5)), Step::Submit { io: 1, due: US(5) });
+        assert_eq!(issuer.in_flight(ProcessId(0)), 1);
+    }
+}

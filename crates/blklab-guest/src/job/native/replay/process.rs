@@ -1,0 +1,174 @@
+//! One recorded process: a thread that submits and waits.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::AsRawFd;
+use std::ptr;
+use std::thread::Scope;
+
+use blklab_core::request::{IoPrio, Op, ProcessId};
+use blklab_core::source::replay::issuer::Step;
+use blklab_core::source::replay::{Plug, ReplayIo};
+use blklab_core::units::Nanos;
+
+use super::super::aio::{Event, Iocb};
+use super::super::sys;
+use super::Run;
+use super::deputy::Deputy;
+
+/// `io_submit()` has a plug for more I/Os than these (`AIO_PLUG_THRESHOLD`).
+const WITHOUT_PLUG: usize = 2;
+
+/// Completions that are taken at a time.
+pub const TAKEN_MAX: usize = 256;
+
+/// A process and its state.
+pub struct Process<'a> {
+    run: &'a Run<'a>,
+    id: ProcessId,
+    deputy: Deputy<'a>,
+    /// I/Os that have begun and are not submitted.
+    begun: Vec<u32>,
+    blocks: Vec<Iocb>,
+    addresses: Vec<*mut Iocb>,
+    events: Vec<Event>,
+}
+
+impl<'a> Process<'a> {
+    /// The process of the calling thread.
+    pub fn new(run: &'a Run<'a>, id: ProcessId, prio: IoPrio) -> io::Result<Process<'a>> {
+        // Otherwise a pause may take 50 us longer, so that it can end together with others.
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+        sys::set_priority(prio)?;
+        Ok(Process {
+            run,
+            id,
+            deputy: Deputy::new(run, id),
+            begun: Vec::new(),
+            blocks: Vec::new(),
+            addresses: Vec::new(),
+            events: vec![Event::default(); TAKEN_MAX],
+        })
+    }
+
+    /// Submits all of its I/Os and waits for them.
+    pub fn live<'scope>(mut self, scope: &'scope Scope<'scope, 'a>) -> io::Result<()> {
+        while !self.run.has_failed() {
+            let step = self.run.issuer().next(self.id, self.run.now());
+            match step {
+                Step::Submit { io, due } => self.submit(io, due, scope)?,
+                Step::Pause(until) => self.wait(Some(until))?,
+                Step::Wait => self.wait(None)?,
+                Step::Finish => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits an I/O, and those that come under the same plug.
+    fn submit<'scope>(&mut self, first: u32, due: Nanos, scope: &'scope Scope<'scope, 'a>) -> io::Result<()> {
+        let now = self.run.now();
+        let mut issuer = self.run.issuer();
+        let before = issuer.in_flight(self.id);
+        let mut step = Step::Submit { io: first, due };
+        while let Step::Submit { io, due } = step {
+            issuer.begin(io, due);
+            self.begun.push(io);
+            if issuer.io(io).plug != Plug::GoesOn {
+                break;
+            }
+            step = issuer.next(self.id, now);
+        }
+        let ios: Vec<ReplayIo> = self.begun.iter().map(|&io| *issuer.io(io)).collect();
+        drop(issuer);
+        if before > 0 || ios.len() > 1 {
+            self.deputy.begin(scope)?;
+        }
+        let mut from = 0;
+        while from < ios.len() {
+            let moved = ios[from..].iter().take_while(|io| io.op != Op::Discard).count();
+            if moved == 0 {
+                self.discard(self.begun[from], &ios[from])?;
+                from += 1;
+            } else {
+                self.hand_over(from, &ios[from..from + moved])?;
+                from += moved;
+            }
+        }
+        self.begun.clear();
+        self.deputy.end()
+    }
+
+    /// Submits reads, writes and flushes to the block layer: those from the `from`-th of `begun` on.
+    fn hand_over(&mut self, from: usize, ios: &[ReplayIo]) -> io::Result<()> {
+        let fd = self.run.device.as_raw_fd();
+        self.blocks.clear();
+        for (&index, io) in self.begun[from..].iter().zip(ios) {
+            let (data, at) = (u64::from(index), io.place.sector.to_bytes().0);
+            let moving = |write| Iocb::moving(data, fd, write, at, (self.run.buffer, io.bytes()), 0);
+            self.blocks.push(match io.op {
+                Op::Read => moving(false),
+                Op::Write if io.fua => moving(true).durable(),
+                Op::Write => moving(true),
+                Op::Flush => Iocb::sync(data, fd),
+                Op::Discard => unreachable!("a discard is handed over by itself"),
+            });
+        }
+        self.addresses.clear();
+        self.addresses.extend(self.blocks.iter_mut().map(ptr::from_mut));
+        if ios.last().is_some_and(|io| io.plug != Plug::None && io.op != Op::Flush) {
+            // The list is long enough for a plug, and ends at the first null.
+            let most = self.addresses.len().max(WITHOUT_PLUG + 1);
+            self.addresses.resize(most, ptr::null_mut());
+        }
+        let mut done = 0;
+        while done < ios.len() {
+            // SAFETY: addresses of blocks that stay where they are meanwhile, or null. The buffer is as
+            // long as the longest of all I/Os, no thread looks at it, and it outlives the contexts.
+            match unsafe { self.run.context(self.id).submit(&self.addresses[done..]) } {
+                Ok(count) => done += count,
+                // Too many in flight.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(None)?,
+                Err(error) => {
+                    return Err(super::failure(
+                        self.begun[from + done],
+                        &ios[done],
+                        super::result_of(&error),
+                    ));
+                }
+            }
+        }
+        let now = self.run.now();
+        let mut issuer = self.run.issuer();
+        self.begun[from..from + ios.len()].iter().for_each(|&io| issuer.submitted(io, now));
+        Ok(())
+    }
+
+    /// Discards, and waits for it.
+    fn discard(&mut self, index: u32, io: &ReplayIo) -> io::Result<()> {
+        self.run.issuer().submitted(index, self.run.now());
+        match sys::discard(self.run.device, io.place.sector.to_bytes().0, io.bytes()) {
+            // The disk has none: the block layer ends it at once.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+            result => result.map_err(|error| super::failure(index, io, super::result_of(&error)))?,
+        }
+        let now = self.run.now();
+        let mut woken = Vec::new();
+        self.run.completed(&mut self.run.issuer(), index, now, &mut woken);
+        woken.into_iter().filter(|&other| other != self.id).try_for_each(|other| self.run.notify(other))
+    }
+
+    /// Waits for a completion or a notice, until a time at the latest.
+    fn wait(&mut self, until: Option<Nanos>) -> io::Result<()> {
+        // The least slack of a timer is 1 ns: it ends that much later, or with an interrupt before. A
+        // pause of 1 ns takes two, since a span of zero would be no wait at all.
+        let span = |until: Nanos| Nanos(until.saturating_sub(self.run.now()).0.saturating_sub(1).max(1));
+        let within = until.map(span);
+        match self.run.context(self.id).get(1, &mut self.events, within) {
+            Ok(count) => self.run.take(self.id, &self.events[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
