@@ -17,7 +17,7 @@
 //!   and `write_lat_nsec`: if some domain's time in the disk was too long (p90), domains with low
 //!   latency get fewer tokens; a domain whose total time is too long (p99) gets more. See
 //!   `latency.rs`.
-//! * Asynchronous requests may use three quarters of a hardware queue's requests.
+//! * All but synchronous reads may use three quarters of a hardware queue's requests.
 //!
 //! A hardware queue that found no token runs again when tokens come back, several at a time
 //! ([`Scheduler::woken`]); until then requests collect in the per-CPU lists.
@@ -59,7 +59,7 @@ const DISCARD_TARGET: Nanos = Nanos::from_secs(5);
 /// The time from a completion to the check of latencies (`HZ / 10`).
 const PERIOD: Nanos = Nanos::from_millis(100);
 
-/// The part of a queue's requests that asynchronous ones may use, in percent.
+/// The part of a queue's requests that is not only for synchronous reads, in percent.
 const ASYNC_PERCENT: u64 = 75;
 
 const fn domain(op: Op) -> usize {
@@ -286,8 +286,8 @@ impl Scheduler for Kyber {
         self.woken.pop_front()
     }
 
-    fn depth_limit(&self, _: &Queue<'_>, _: ProcessId, _: Op, sync: bool) -> u32 {
-        if sync { u32::MAX } else { self.async_depth }
+    fn depth_limit(&self, _: &Queue<'_>, _: ProcessId, op: Op, sync: bool) -> u32 {
+        if sync && !op.is_write() { u32::MAX } else { self.async_depth }
     }
 
     fn least_depth(&self) -> u32 {

@@ -193,11 +193,12 @@ fn the_timer_says_so_when_a_pool_that_is_waited_for_has_grown() {
 }
 
 #[test]
-fn asynchronous_requests_may_use_three_quarters() {
+fn all_but_synchronous_reads_may_use_three_quarters() {
     let rig = Rig::with_limits("kyber", &[], QueueLimits { nr_requests: 64, ..limits() });
     assert_eq!(rig.depth_limit(ProcessId(0), Write, false), 48);
     assert_eq!(rig.depth_limit(ProcessId(0), Read, false), 48);
-    assert_eq!(rig.depth_limit(ProcessId(0), Write, true), u32::MAX);
+    assert_eq!(rig.depth_limit(ProcessId(0), Write, true), 48);
+    assert_eq!(rig.depth_limit(ProcessId(0), Read, true), u32::MAX);
     assert_eq!(rig.scheduler.least_depth(), 48);
 }
 
