@@ -156,6 +156,7 @@ def test_cells_drawn_from_the_matrix_agree_with_the_kernel(tmp_path: Path) -> No
         ("wd10ezrx", "readers-writer", "bfq:low_latency=0"),
         ("pm983-960gb:hw_queues=1", "readers-writer", "kyber"),
         ("constant:rotational=off,service_us=200,queue_depth=8", "readers-writer", "mq-deadline"),
+        ("sas-10k", "mix-70-30", "mq-deadline"),
     ],
 )
 def test_processes_whose_work_takes_time_are_the_same_to_the_last_digit(

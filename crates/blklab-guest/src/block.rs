@@ -96,6 +96,11 @@ impl Block {
     /// One line: the kernel does not have it, or has set another one.
     pub fn set_scheduler(&self, name: &Name) -> Result<(), String> {
         let file = Path::new("queue/scheduler");
+        if self.scheduler().is_ok_and(|set| set == name.to_string()) {
+            // It has served reads since boot. A new one begins as the simulator's: mq-deadline with writes.
+            let path = self.directory.join(file);
+            fs::write(&path, "none").map_err(|error| format!("{}: {error}", path.display()))?;
+        }
         let written = fs::write(self.directory.join(file), name.to_string());
         let found = self.read(file)?;
         match self.scheduler() {
