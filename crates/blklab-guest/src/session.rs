@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::block::{Block, Counters, Rounded};
 use crate::config::{self, Config, FileSystem, FileSystemKind, Program, Run};
-use crate::job::{Job, OfDisk};
+use crate::job::{self, Job, OfDisk};
 use crate::mounts;
 use crate::program::{self, Ended};
 use crate::ticks;
@@ -242,6 +242,7 @@ fn work(
     }
     let epoch = clock();
     server.restart_model(epoch);
+    job::begin_run()?;
     match &mut work {
         Work::Program(program) => outcome.program = Some(run_program(program, device, directory)?),
         Work::Job(job) => job.run(directory, epoch)?,

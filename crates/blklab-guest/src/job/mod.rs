@@ -22,6 +22,8 @@ use blklab_core::workload::spec::JobFile;
 use blklab_disk::Report;
 use serde_json::json;
 
+pub use native::begin_run;
+
 use crate::block::Counters;
 use crate::config::{Driver, JobConfig, Name, ReplayConfig, WindowConfig};
 use crate::program;

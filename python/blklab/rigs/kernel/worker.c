@@ -24,6 +24,8 @@
 #include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/percpu.h>
+#include <linux/sbitmap.h>
 #include <linux/uaccess.h>
 #include <linux/xarray.h>
 #include <trace/events/workqueue.h>
@@ -32,6 +34,8 @@
 
 /* The process computes until this time of CLOCK_MONOTONIC, in ns. */
 #define BLKLAB_WORK	_IOW('B', 16, __u64)
+/* A run begins: what chance has decided about tags is the same as in the simulator. */
+#define BLKLAB_BEGIN	_IO('B', 17)
 
 /* The work of one hardware queue. */
 struct worker {
@@ -137,6 +141,28 @@ static long compute(u64 until_ns)
 	return error;
 }
 
+/*
+ * The search for a scheduler's tag begins at a random one (init_alloc_hint()), which decides what bfq
+ * may do with its limits. Any is as good as another: a quarter of them, as in the simulator.
+ */
+static void begin_run(void)
+{
+	struct blk_mq_tags *tags;
+	struct worker *w;
+	unsigned long flags;
+	int cpu;
+
+	spin_lock_irqsave(&lock, flags);
+	list_for_each_entry(w, &workers, list) {
+		tags = w->hctx->sched_tags;
+		for_each_possible_cpu(cpu)
+			if (tags && tags->bitmap_tags.sb.alloc_hint)
+				*per_cpu_ptr(tags->bitmap_tags.sb.alloc_hint, cpu) =
+					tags->bitmap_tags.sb.depth / 4;
+	}
+	spin_unlock_irqrestore(&lock, flags);
+}
+
 /* The workers of this queue wait for processes that compute. */
 int blklab_hold_workers(struct request_queue *queue)
 {
@@ -181,6 +207,10 @@ static long called(struct file *file, unsigned int number, unsigned long arg)
 {
 	u64 until_ns;
 
+	if (number == BLKLAB_BEGIN) {
+		begin_run();
+		return 0;
+	}
 	if (number != BLKLAB_WORK)
 		return -ENOTTY;
 	if (copy_from_user(&until_ns, (void __user *)arg, sizeof(until_ns)))

@@ -24,6 +24,7 @@ pub mod replay;
 mod sys;
 mod work;
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -88,6 +89,18 @@ impl Run<'_> {
         }
         drop(states);
         self.changed.notify_all();
+    }
+}
+
+/// Tells the kernel's driver of modelled CPUs, if it has one, that a run begins: chance no longer decides
+/// where the search for a tag does.
+///
+/// # Errors
+/// One line.
+pub fn begin_run() -> Result<(), String> {
+    match File::open(sys::CPU) {
+        Err(_) => Ok(()),
+        Ok(driver) => sys::begin_run(&driver).map_err(|error| format!("{}: {error}", sys::CPU)),
     }
 }
 

@@ -39,6 +39,15 @@ pub fn work_until(driver: &File, at: Nanos) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Tells that driver that a run begins.
+pub fn begin_run(driver: &File) -> io::Result<()> {
+    /// `BLKLAB_BEGIN`.
+    const BEGIN: libc::Ioctl = opcode::none(b'B', 17) as libc::Ioctl;
+    // SAFETY: takes no argument.
+    let result = unsafe { libc::ioctl(driver.as_raw_fd(), BEGIN) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// The encoding of `ioprio_set(2)` and io_uring: the class above 13 bits of level.
 pub fn priority(prio: IoPrio) -> u16 {
     let class = match prio.class {
