@@ -234,12 +234,12 @@ fn work(
     let trace = trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
     let before = block.counters()?;
     // A run begins at a tick, as in the simulator: then values in ticks are the same.
-    if has_virtual_time()? {
-        let since_boot = Duration::from_nanos(clock().0);
-        ticks::wait_for_one(RUN_BEGINS.max(since_boot + SCHEDULER_SETTLES));
-    } else {
-        ticks::wait_for_one(Duration::from_nanos(clock().0) + SCHEDULER_SETTLES_AT_LEAST);
-    }
+    let since_boot = Duration::from_nanos(clock().0);
+    let begins = match has_virtual_time()? {
+        true => RUN_BEGINS.max(since_boot + SCHEDULER_SETTLES),
+        false => since_boot + SCHEDULER_SETTLES_AT_LEAST,
+    };
+    ticks::wait_for_one(begins).map_err(|error| format!("timer slack: {error}"))?;
     let epoch = clock();
     server.restart_model(epoch);
     job::begin_run()?;

@@ -1,5 +1,7 @@
 //! The kernel's tick, and values that the kernel keeps in ticks.
 
+use std::io;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use blklab_disk::service::clock;
@@ -15,13 +17,20 @@ pub fn tick_ns() -> i64 {
 
 /// Sleeps until the first tick that is not before `time` of the clock. Linux has ticks at whole multiples of
 /// their length on the monotonic clock (`tick_init_jiffy_update()`).
-pub fn wait_for_one(time: Duration) {
+pub fn wait_for_one(time: Duration) -> io::Result<()> {
+    // The default slack would let it end up to 50 us after the tick.
+    let slack = rustix::thread::current_timer_slack()?;
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
     let next = (time.as_nanos() as u64).next_multiple_of(tick_ns().cast_unsigned());
-    let time = Timespec { tv_sec: (next / 1_000_000_000) as i64, tv_nsec: (next % 1_000_000_000) as _ };
+    // The least slack is 1 ns: it ends that much later, or with an interrupt before.
+    let mut early = 1;
     while clock().0 < next {
-        // Interrupted: check the clock again.
+        let at = next - early;
+        let time = Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as _ };
         let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &time);
+        early = 0;
     }
+    Ok(rustix::thread::set_current_timer_slack(NonZeroU64::new(slack))?)
 }
 
 /// Whether `found` is `asked`, both in ms, rounded up to whole ticks: the value of a tunable that
@@ -65,7 +74,7 @@ mod tests {
     #[test]
     fn it_waits_for_the_first_tick_that_is_not_before_a_time() {
         let (tick, begin) = (tick_ns().cast_unsigned(), clock().0);
-        wait_for_one(Duration::from_nanos(begin + 2 * tick));
+        wait_for_one(Duration::from_nanos(begin + 2 * tick)).expect("the slack can be set");
         assert!(clock().0 / tick >= begin / tick + 2);
     }
 
