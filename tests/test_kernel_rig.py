@@ -138,7 +138,8 @@ def test_where_the_cpu_limits_both_rigs_have_the_same_limit(
     job += f"ioengine={engine}\niodepth={depth}\n"
 
     def rate(cpus: int, **options: Any) -> int:
-        host = {"cpus": cpus, "submit_ns": 6000, "complete_ns": 4000, "wake_ns": 2000}
+        costs = {"cpus": cpus, "submit_ns": 6000, "complete_ns": 4000, "wake_ns": 2000}
+        host = costs | {name: specs.GUEST[name] for name in specs.NO_WORK}
         run = blklab.simulate(job, disk="optane-900p", scheduler=scheduler, host=host, **options)
         return sum(job.read.ios for job in run.jobs)
 
