@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +20,10 @@ from blklab.domain.experiment import Experiment
 from blklab.errors import InputError, RunError
 from blklab.rigs.kernel.rig import KernelRig
 from tests import real_fio, real_kernel
+from tests.test_guest_recording import BLKLAB
+from tests.test_guest_recording import JOB as READERS
 
-BLKLAB = str(Path(sys.executable).with_name("blklab"))
 NATIVE = blklab.RigSpec("kernel", driver="native")
-READERS = """
-[r]
-rw=randread
-bs=4k
-direct=1
-size=1g
-number_ios=200
-numjobs=2
-[w]
-rw=write
-bs=128k
-direct=1
-size=64m
-ioengine=libaio
-iodepth=4
-number_ios=100
-"""
 COMMITS = """
 [global]
 direct=1

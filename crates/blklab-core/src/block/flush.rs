@@ -151,7 +151,8 @@ impl Block {
         }
     }
 
-    /// The driver has the flush, beside which it may take nothing else; true if it keeps it for now.
+    /// The driver has the flush, beside which it may take nothing else. True if the driver does not pass it to
+    /// the disk yet.
     #[cold]
     pub(super) fn driver_keeps_flush(&mut self) -> bool {
         self.flushes.excludes = self.rules.flush_alone;
@@ -169,7 +170,7 @@ impl Block {
             self.flushes.request = None;
             self.flushes.excludes = false;
             self.flushes.ended.extend(self.flushes.running.drain(..).rev());
-            self.restart(hw_queue, Restart::REFUSED);
+            self.restart(hw_queue, Restart::Refused);
             self.kick_flush(now, Worker::OnAny);
         } else {
             let tag = self.tag_of[id.index()];
@@ -178,7 +179,7 @@ impl Block {
             self.kick_flush(now, Worker::OnAny);
         }
         self.requests.remove(id);
-        self.restart(hw_queue, Restart::ALL);
+        self.restart(hw_queue, Restart::RefusedOrFull);
         !self.flushes.ended.is_empty()
     }
 

@@ -40,6 +40,7 @@ mod stream;
 mod tags;
 #[cfg(test)]
 mod tests;
+mod worker;
 
 use blklab_base::recorded::Flags;
 
@@ -61,6 +62,7 @@ pub use rules::Manner;
 use rules::Rules;
 pub use stream::{BIO_SECTORS, BioStream};
 use tags::{NO_TAG, Tags};
+use worker::{Restart, Worker};
 
 /// A plug whose last request has grown to 128 KiB is flushed (`BLK_PLUG_FLUSH_SIZE`).
 const PLUG_SECTORS: u32 = 128 * 1024 / 512;
@@ -85,17 +87,6 @@ struct BioNode {
 /// Decisions kept for each request of a window: a fair scheduler that idles makes about four for
 /// each of its requests.
 const DECISIONS_PER_REQUEST: usize = 8;
-
-/// The worker of a hardware queue (`kblockd`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Worker {
-    #[default]
-    Asleep,
-    /// It runs when the process on that CPU sleeps.
-    On(u16),
-    /// It wakes itself: nothing keeps its CPU busy.
-    OnAny,
-}
 
 /// Requests in use and in flight, of one hardware queue.
 #[derive(Clone, Debug)]
@@ -144,18 +135,6 @@ impl HwQueue {
         // Matters only while processes sleep; they read it often.
         self.freed = self.freed.wrapping_add(1);
     }
-}
-
-/// Why a completion runs its hardware queue: because its driver has refused a request
-/// (`BLK_MQ_S_SCHED_RESTART`), and perhaps because the disk was full (SCSI's `restarts`).
-#[derive(Clone, Copy)]
-struct Restart {
-    budget: bool,
-}
-
-impl Restart {
-    const REFUSED: Restart = Restart { budget: false };
-    const ALL: Restart = Restart { budget: true };
 }
 
 /// The request queue of one disk.
@@ -270,49 +249,6 @@ impl Block {
         if runs || self.worker_due <= now {
             self.mark_all();
         }
-    }
-
-    /// The process on `cpu` sleeps: the workers run that were woken there last.
-    #[inline]
-    pub fn run_worker(&mut self, now: Nanos, cpu: u16, disk: &mut AnyDisk) {
-        if self.worker_woken && self.mark_workers_of(cpu) {
-            if self.worker_due != Nanos::NEVER {
-                // It does now what was planned for later.
-                self.mark_all();
-            }
-            self.run(now, disk);
-        }
-    }
-
-    /// Marks the hardware queues whose worker is on `cpu`; whether there are any.
-    fn mark_workers_of(&mut self, cpu: u16) -> bool {
-        self.worker_woken = false;
-        let mut any = self.flushes.worker == Worker::On(cpu);
-        if any {
-            self.flushes.worker = Worker::OnAny;
-        } else if self.flushes.worker != Worker::Asleep {
-            self.worker_woken = true;
-        }
-        for hw_queue in 0..self.limits.hw_queues {
-            match self.hw_queues[usize::from(hw_queue)].worker {
-                Worker::Asleep => {}
-                Worker::On(other) if other != cpu => self.worker_woken = true,
-                Worker::On(_) | Worker::OnAny => {
-                    self.hw_queues[usize::from(hw_queue)].worker = Worker::Asleep;
-                    self.mark(hw_queue);
-                    any = true;
-                }
-            }
-        }
-        any
-    }
-
-    /// Wakes the worker of a hardware queue. One that already waits for another CPU comes to this one
-    /// (`kblockd_mod_delayed_work_on`).
-    #[inline]
-    fn wake_worker(&mut self, hw_queue: u16, worker: Worker) {
-        self.hw_queues[usize::from(hw_queue)].worker = worker;
-        self.worker_woken = true;
     }
 
     /// Reports a process's exit to the scheduler. The worker dispatches the requests that this
@@ -564,27 +500,8 @@ impl Block {
             node = bio.next;
         }
         self.requests.remove(id);
-        self.restart(number, Restart::ALL);
+        self.restart(number, Restart::RefusedOrFull);
         false
-    }
-
-    /// After a completion: runs the hardware queue for these reasons, if it may dispatch a request.
-    #[inline]
-    fn restart(&mut self, hw_queue: u16, why: Restart) {
-        let queue = &mut self.hw_queues[usize::from(hw_queue)];
-        let mut restarts = queue.refused.restarted();
-        // Only SCSI's budget is a reason of its own.
-        if why.budget || self.rules.peeks {
-            restarts |= std::mem::take(&mut queue.restart) | self.rules.always_restarts;
-        }
-        if restarts && (self.scheduler.waiting() > 0 || self.rules.peeks || !queue.refused.is_empty()) {
-            self.mark(hw_queue);
-            // The worker was asked for this last.
-            self.flushes.goes_first = true;
-            if self.limits.hw_queues == 1 {
-                self.worker_due = Nanos::NEVER;
-            }
-        }
     }
 
     /// Advances the integrals over time to `now`, before a count changes.

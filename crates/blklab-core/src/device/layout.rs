@@ -126,7 +126,7 @@ impl PlacedFile {
 }
 
 /// The place of a byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Location {
     /// The device.
     pub device: DeviceId,

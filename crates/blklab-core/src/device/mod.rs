@@ -38,18 +38,22 @@ impl Ended {
         if block.complete(completion, &mut self.0) {
             return self.take_flush(block, waiters, completion.at);
         }
-        if !waiters.is_empty() && !block.is_single_queue() {
-            self.wake(waiters, block);
-        }
+        self.wake_any(waiters, block);
     }
 
     /// The command was a flush, of bios that each have a tag.
     #[cold]
     fn take_flush(&mut self, block: &mut Block, waiters: &mut RequestWaiters, now: Nanos) {
         while block.end_next_of_flush(now, &mut self.0) {
-            if !waiters.is_empty() && !block.is_single_queue() {
-                self.wake(waiters, block);
-            }
+            self.wake_any(waiters, block);
+        }
+    }
+
+    /// Wakes sleepers for which there are tags now.
+    #[inline]
+    fn wake_any(&mut self, waiters: &mut RequestWaiters, block: &mut Block) {
+        if !waiters.is_empty() && !block.is_single_queue() {
+            self.wake(waiters, block);
         }
     }
 

@@ -200,15 +200,20 @@ impl Queue {
         if self.is_empty() || self.since > by {
             return None;
         }
-        let planned = self.plan.iter().enumerate().map(|(n, queued)| (queued.order, QueueIndex::Planned(n)));
-        let free = self.commands.iter().enumerate().map(|(n, queued)| (queued.order, QueueIndex::Free(n)));
-        let (_, slot) = planned.chain(free).min_by_key(|(order, _)| *order)?;
+        let (_, slot) = self.all().min_by_key(|(queued, _)| queued.order)?;
         let (arrived, ready) = (self.get(slot).arrived, self.get(slot).ready);
         self.since = arrived;
         (arrived <= by && ready <= now).then_some(slot)
     }
 
-    /// The end of the stream whose next reads begin between `start` and `limit`, with the reads that follow.
+    /// All commands, planned or not.
+    fn all(&self) -> impl Iterator<Item = (&Queued, QueueIndex)> {
+        let planned = self.plan.iter().enumerate().map(|(n, queued)| (queued, QueueIndex::Planned(n)));
+        let free = self.commands.iter().enumerate().map(|(n, queued)| (queued, QueueIndex::Free(n)));
+        planned.chain(free)
+    }
+
+    /// Where a stream's waiting reads end, the first of which begins between `start` and `limit`.
     pub fn stream_end(&self, start: u64, mut limit: u64) -> u64 {
         let follows = |queued: &&Queued, limit| {
             !queued.write && (start..=limit).contains(&queued.span.start) && queued.span.end > limit
@@ -225,9 +230,7 @@ impl Queue {
         let fits = |queued: &Queued| {
             queued.ready <= now && (queued.write || queued.span.start.wrapping_sub(start) > width)
         };
-        let planned = self.plan.iter().enumerate().map(|(n, queued)| (queued, QueueIndex::Planned(n)));
-        let free = self.commands.iter().enumerate().map(|(n, queued)| (queued, QueueIndex::Free(n)));
-        let outside = planned.chain(free).filter(|(queued, _)| fits(queued));
+        let outside = self.all().filter(|(queued, _)| fits(queued));
         outside.min_by_key(|(queued, _)| queued.order).map(|(_, slot)| slot)
     }
 

@@ -121,6 +121,13 @@ impl Kyber {
         usize::from(cpu).min(self.cpus.len() - 1)
     }
 
+    /// Keeps the latencies of an I/O that ends at `now` until they are checked.
+    #[inline]
+    fn record(&mut self, now: Nanos, domain: usize, total: Nanos, in_disk: Nanos) {
+        self.judge.record(domain, total, in_disk);
+        self.timer = self.timer.min(now + PERIOD);
+    }
+
     /// The tokens of the operation's domain, and how many are in use (`*_tokens` in debugfs).
     pub fn tokens(&self, op: Op) -> (u32, u32) {
         let pool = &self.pools[domain(op)];
@@ -269,8 +276,7 @@ impl Scheduler for Kyber {
         if domain < MEASURED {
             let total = queue.now.saturating_sub(request.inserted);
             let in_disk = queue.now.saturating_sub(request.issued);
-            self.judge.record(domain, total, in_disk);
-            self.timer = self.timer.min(queue.now + PERIOD);
+            self.record(queue.now, domain, total, in_disk);
         }
         self.return_token(id, domain);
     }
@@ -278,8 +284,7 @@ impl Scheduler for Kyber {
     /// It counts as a write. That it never went to the disk makes its time there the time since boot, far
     /// above the target (`io_start_time_ns` is zero in `kyber_completed_request`).
     fn flush_ended(&mut self, queue: &Queue<'_>, since: Nanos) {
-        self.judge.record(domain(Op::Write), queue.now.saturating_sub(since), Nanos::NEVER);
-        self.timer = self.timer.min(queue.now + PERIOD);
+        self.record(queue.now, domain(Op::Write), queue.now.saturating_sub(since), Nanos::NEVER);
     }
 
     fn woken(&mut self) -> Option<u16> {

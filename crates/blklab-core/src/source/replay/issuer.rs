@@ -86,7 +86,7 @@ pub struct Issuer {
     order: Vec<u32>,
     /// By id.
     processes: Vec<Process>,
-    /// Processes whose next I/O follows one that has not completed.
+    /// Processes whose next I/O waits until another process's I/O has completed.
     waiting: Vec<ProcessId>,
 }
 
@@ -299,24 +299,12 @@ fn result(process: &mut Process) -> JobResult {
 mod tests {
     use super::super::Start;
     use super::*;
-    use crate::device::{DeviceId, Location};
-    use crate::units::Sector;
 
     const US: fn(u64) -> Nanos = Nanos::from_micros;
 
     fn io(process: u32, start: Start) -> ReplayIo {
-        ReplayIo {
-            start,
-            process: ProcessId(process),
-            op: Op::Read,
-            place: Location { device: DeviceId(0), sector: Sector(0) },
-            sectors: 8,
-            sync: true,
-            fua: false,
-            preflush: false,
-            counted: true,
-            plug: Plug::None,
-        }
+        let process = ProcessId(process);
+        ReplayIo { start, process, sectors: 8, counted: true, plug: Plug::None, ..ReplayIo::default() }
     }
 
     /// Submits the process's next I/O at `now`, at which it must be due; its index.

@@ -58,7 +58,7 @@ impl Start {
 }
 
 /// An I/O to be replayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayIo {
     /// When it comes to the block layer.
     pub start: Start,

@@ -183,18 +183,7 @@ mod tests {
 
     #[test]
     fn an_io_of_a_process_that_is_not_there_is_no_load() {
-        let ios = vec![ReplayIo {
-            start: Start::default(),
-            process: ProcessId(1),
-            op: Op::Read,
-            place: Location { device: DeviceId(0), sector: Sector(0) },
-            sectors: 8,
-            sync: true,
-            fua: false,
-            preflush: false,
-            counted: true,
-            plug: Plug::None,
-        }];
+        let ios = vec![ReplayIo { process: ProcessId(1), sectors: 8, ..ReplayIo::default() }];
         let mut load = Load { ios, processes: vec![(String::new(), IoPrio::default()); 2] };
         assert!(Load::of_bytes(&load.to_bytes()).is_some());
         load.processes.pop();

@@ -244,25 +244,15 @@ fn failure(index: u32, io: &ReplayIo, result: i64) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use blklab_core::device::{DeviceId, Location};
+    use blklab_core::device::Location;
     use blklab_core::request::IoPrio;
-    use blklab_core::source::replay::{Plug, Start};
+    use blklab_core::source::replay::Plug;
 
     use super::*;
 
     fn write(sector: u64) -> ReplayIo {
-        ReplayIo {
-            start: Start::default(),
-            process: ProcessId(0),
-            op: Op::Write,
-            place: Location { device: DeviceId(0), sector: Sector(sector) },
-            sectors: 8,
-            sync: true,
-            fua: false,
-            preflush: false,
-            counted: true,
-            plug: Plug::None,
-        }
+        let place = Location { sector: Sector(sector), ..Location::default() };
+        ReplayIo { op: Op::Write, place, sectors: 8, counted: true, plug: Plug::None, ..ReplayIo::default() }
     }
 
     fn refused(bytes: Option<&[u8]>) -> String {

@@ -1,0 +1,96 @@
+//! When a hardware queue is run by its worker (`kblockd`), and when by a completion.
+//!
+//! A submitter without a plug leaves the dispatch to the worker, on its own CPU, where the worker runs when
+//! the submitter sleeps. Until then a scheduler can sort and merge.
+
+use super::Block;
+use crate::disk::AnyDisk;
+use crate::units::Nanos;
+
+/// The worker of a hardware queue (`kblockd`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Worker {
+    #[default]
+    Asleep,
+    /// It runs when the process on that CPU sleeps.
+    On(u16),
+    /// It wakes itself: nothing keeps its CPU busy.
+    OnAny,
+}
+
+impl Worker {
+    /// It runs when the process on `cpu` sleeps.
+    fn is_on(self, cpu: u16) -> bool {
+        self == Worker::OnAny || self == Worker::On(cpu)
+    }
+}
+
+/// Why a completion runs its hardware queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Restart {
+    /// Its driver has refused a request (`BLK_MQ_S_SCHED_RESTART`).
+    Refused,
+    /// That, or the disk was full (SCSI's `restarts`).
+    RefusedOrFull,
+}
+
+impl Block {
+    /// The process on `cpu` sleeps: the workers run that were woken there last.
+    #[inline]
+    pub fn run_worker(&mut self, now: Nanos, cpu: u16, disk: &mut AnyDisk) {
+        if self.worker_woken && self.mark_workers_of(cpu) {
+            if self.worker_due != Nanos::NEVER {
+                // It does now what was planned for later.
+                self.mark_all();
+            }
+            self.run(now, disk);
+        }
+    }
+
+    /// Marks the hardware queues whose worker is on `cpu`. True if it has anything to do there.
+    fn mark_workers_of(&mut self, cpu: u16) -> bool {
+        let mut any = self.flushes.worker.is_on(cpu);
+        if any {
+            self.flushes.worker = Worker::OnAny;
+        }
+        self.worker_woken = !any && self.flushes.worker != Worker::Asleep;
+        for hw_queue in 0..self.limits.hw_queues {
+            let worker = &mut self.hw_queues[usize::from(hw_queue)].worker;
+            if worker.is_on(cpu) {
+                *worker = Worker::Asleep;
+                self.mark(hw_queue);
+                any = true;
+            } else {
+                self.worker_woken |= *worker != Worker::Asleep;
+            }
+        }
+        any
+    }
+
+    /// Wakes the worker of a hardware queue. One that already waits for another CPU comes to this one
+    /// (`kblockd_mod_delayed_work_on`).
+    #[inline]
+    pub(super) fn wake_worker(&mut self, hw_queue: u16, worker: Worker) {
+        self.hw_queues[usize::from(hw_queue)].worker = worker;
+        self.worker_woken = true;
+    }
+
+    /// After a completion: runs the hardware queue for these reasons, if it may dispatch a request.
+    #[inline]
+    pub(super) fn restart(&mut self, hw_queue: u16, why: Restart) {
+        let queue = &mut self.hw_queues[usize::from(hw_queue)];
+        let mut restarts = queue.refused.restarted();
+        // Only SCSI's budget is a reason of its own.
+        if why == Restart::RefusedOrFull || self.rules.peeks {
+            restarts |= std::mem::take(&mut queue.restart) | self.rules.always_restarts;
+        }
+        if restarts && (self.scheduler.waiting() > 0 || self.rules.peeks || !queue.refused.is_empty()) {
+            self.mark(hw_queue);
+            // The worker was asked for this last.
+            self.flushes.goes_first = true;
+            if self.limits.hw_queues == 1 {
+                self.worker_due = Nanos::NEVER;
+            }
+        }
+    }
+}
