@@ -408,11 +408,11 @@ mod tests {
     #[test]
     fn a_writer_that_comes_before_the_flusher_counts_the_time_without_writes() {
         let measured = |flusher_first: bool| {
-            let mut throttle = Throttle::new(1000, 2000, TICKS, 4);
+            let mut throttle = Throttle::new(10_000, 20_000, TICKS, 4);
             if flusher_first {
                 throttle.writing(true, Nanos::ZERO);
             }
-            throttle.balance(Nanos::ZERO, dirty(1600), &mut Dirtier::default());
+            throttle.balance(Nanos::ZERO, dirty(16_000), &mut Dirtier::default());
             throttle.write_bandwidth
         };
         assert_eq!(measured(true), INITIAL_BANDWIDTH);
