@@ -20,6 +20,7 @@ _THINKS = 0.3
 _SELDOM = 0.2
 """Probabilities of an option."""
 _RATES_IOPS = (10, 60, 150, 1000)
+_SYNCS = ("fsync=1", "fsync=16", "fdatasync=4", "sync=dsync")
 _THINK_US = (100, 60_000)
 """The shortest and longest think time on a hard disk."""
 
@@ -36,8 +37,8 @@ def job(seed: int, number: int, *, rotational: bool) -> Entry:
     """Job `number` of those that `seed` draws, for a hard disk or for flash.
 
     One to four processes, each with psync or libaio, in an area of its own: sequential, random or
-    mixed, 4 to 512 KiB, and some with think times, rates, priorities, late starts or clones.
-    Direct I/O, so that both rigs can be given the same sequence.
+    mixed, 4 to 512 KiB, and some with think times, rates, priorities, late starts or clones. Half of
+    those that only write sync. Direct I/O, so that both rigs can be given the same sequence.
     """
     chance = random.Random(f"{seed} {number}")
     seconds = _HARD_DISK_S if rotational else _FLASH_S
@@ -83,4 +84,6 @@ def _process(chance: random.Random, area: int, seconds: float) -> list[str]:
         lines.append(f"startdelay={round(seconds * 1000 * chance.choice((5, 10, 20)) / 100)}ms")
     if chance.random() < _SELDOM:
         lines += [f"numjobs={chance.choice((2, 4))}", "group_reporting"]
+    if "read" not in pattern and chance.random() < _WAITS:
+        lines.append(chance.choice(_SYNCS))
     return lines

@@ -61,7 +61,7 @@ pub use recording::KERNEL;
 pub use rules::Manner;
 use rules::Rules;
 pub use stream::{BIO_SECTORS, BioStream};
-use tags::{NO_TAG, Tags};
+use tags::{NO_TAG, Order, Tags};
 use worker::{Restart, Worker};
 
 /// A plug whose last request has grown to 128 KiB is flushed (`BLK_PLUG_FLUSH_SIZE`).
@@ -193,7 +193,10 @@ impl Block {
         let rules = Rules::of(scheduler.info(), found, host);
         let generation = scheduler.info().generation;
         let is_none = matches!(scheduler, AnyScheduler::None(_));
-        let tags = if is_none { Tags::alike } else { Tags::new }(limits.nr_requests);
+        let tags = match rules.tags {
+            Order::Freed if is_none => Tags::alike(limits.nr_requests),
+            order => Tags::new(limits.nr_requests, order),
+        };
         Block {
             flush_after_fua: found.volatile_write_cache && !found.fua,
             volatile_write_cache: found.volatile_write_cache,

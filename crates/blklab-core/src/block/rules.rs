@@ -5,6 +5,7 @@
 //! `docs/internals/blk-mq-facts.md`.
 
 use super::BIO_SECTORS;
+use super::tags::Order;
 use crate::disk::DiskLimits;
 use crate::host::Host;
 use crate::request::Op;
@@ -42,6 +43,8 @@ pub(super) struct Rules {
     /// looks whether there is work (`has_work`). What the question changes, such as the end of a
     /// turn, then comes later.
     pub asks_in_vain: bool,
+    /// Where the search for a tag begins: libata wants strict rounds (`tag_alloc_policy_rr`).
+    pub tags: Order,
     /// No time passes between two steps of the block layer, not even a nanosecond.
     pub clock_stands: bool,
 }
@@ -51,6 +54,8 @@ impl Rules {
     /// a request for which there is no tag stays in `hctx->dispatch` (`blk_mq_dispatch_rq_list`).
     pub fn of(scheduler: &Info, disk: &DiskLimits, host: &Host) -> Rules {
         let clock_stands = host.clock_stands || host.is_free();
+        let is_libata = disk.flush_alone && host.has_budget(disk);
+        let tags = if is_libata { Order::Rounds } else { Order::Freed };
         match scheduler.generation {
             Generation::SingleQueue => Rules {
                 plug_requests: 16,
@@ -61,8 +66,9 @@ impl Rules {
                 always_restarts: true,
                 peeks: true,
                 refuses: false,
-                flush_alone: disk.flush_alone && host.has_budget(disk),
+                flush_alone: is_libata,
                 asks_in_vain: true,
+                tags,
                 clock_stands,
             },
             Generation::MultiQueue => Rules {
@@ -74,8 +80,9 @@ impl Rules {
                 always_restarts: false,
                 peeks: !host.has_budget(disk),
                 refuses: host.has_budget(disk) && !scheduler.is_elevator(),
-                flush_alone: disk.flush_alone && host.has_budget(disk),
+                flush_alone: is_libata,
                 asks_in_vain: false,
+                tags,
                 clock_stands,
             },
         }

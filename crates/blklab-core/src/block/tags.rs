@@ -6,6 +6,10 @@
 //! of the word is left, so that tags are used in rounds. The search begins in the word of the tag
 //! that was freed last (`sbitmap_update_cpu_hint`).
 //!
+//! libata wants them in strict rounds (`BLK_MQ_F_TAG_RR`, for a scheduler's tags as well): the search
+//! begins after the tag that was taken last. Without a limit it does not go back to the lower tags of
+//! the word in which it begins, so that it may miss a free one; the next search begins at 0.
+//!
 //! A CPU starts in the word of a random tag in Linux, of a quarter of the tags here; all CPUs share one
 //! hint, instead of one each.
 
@@ -31,6 +35,7 @@ pub(super) struct Tags {
     free: u32,
     /// Where the search for the next tag starts (`alloc_hint`).
     hint: u32,
+    order: Order,
     /// The share of each word's tags under the last shallow limit, which allows `shares_of` of all
     /// tags.
     shares: Vec<u32>,
@@ -40,19 +45,29 @@ pub(super) struct Tags {
     refused: Option<u32>,
 }
 
+/// Where the search for a tag begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// In the word of the tag that was freed last.
+    Freed,
+    /// After the tag that was taken last (`BLK_MQ_F_TAG_RR`).
+    Rounds,
+}
+
 /// The lowest `count` bits.
 fn lowest(count: u32) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }
 }
 
 impl Word {
-    /// A tag below `depth`, searched from `from` upwards and then from 0.
+    /// A tag below `depth`, searched from `from` upwards, and from 0 if it `wraps`.
     #[inline]
-    fn take(&mut self, depth: u32, from: u32) -> Option<u32> {
-        let mut open = !self.taken & lowest(depth);
+    fn take(&mut self, depth: u32, from: u32, wraps: bool) -> Option<u32> {
+        let allowed = if wraps { lowest(depth) } else { lowest(depth) & !lowest(from) };
+        let mut open = !self.taken & allowed;
         if open == 0 {
             self.taken &= !std::mem::take(&mut self.freed);
-            open = !self.taken & lowest(depth);
+            open = !self.taken & allowed;
         }
         let ahead = open & !lowest(from);
         let bit = if ahead == 0 { open } else { ahead }.trailing_zeros();
@@ -65,7 +80,7 @@ impl Word {
 
 impl Tags {
     /// `depth` tags, all free.
-    pub fn new(depth: u32) -> Tags {
+    pub fn new(depth: u32, order: Order) -> Tags {
         let mut shift = 6;
         // Small depths are spread over at least four words (`sbitmap_calculate_shift`).
         while depth >= 4 && 4 << shift > depth {
@@ -79,6 +94,7 @@ impl Tags {
             depth,
             free: depth,
             hint: depth / 4,
+            order,
             shares,
             shares_of: 0,
             shared_words: 0,
@@ -88,7 +104,7 @@ impl Tags {
 
     /// `depth` free tags without shallow limits: all tags are equal.
     pub fn alike(depth: u32) -> Tags {
-        Tags { words: Vec::new(), shares: Vec::new(), ..Tags::new(depth) }
+        Tags { words: Vec::new(), shares: Vec::new(), ..Tags::new(depth, Order::Freed) }
     }
 
     /// A tag under a limit of `most` tags (`__sbitmap_queue_get`, `sbitmap_queue_get_shallow`).
@@ -114,20 +130,22 @@ impl Tags {
         // The words after these hold no tags under the limit.
         let count = if shallow { self.shared_words } else { self.words.len() as u32 };
         let mut next = self.hint >> self.shift;
-        let mut from = if shallow { self.hint & ((1 << self.shift) - 1) } else { 0 };
+        let goes_on = shallow || self.order == Order::Rounds;
+        let mut from = if goes_on { self.hint & ((1 << self.shift) - 1) } else { 0 };
         if next >= count {
             (next, from) = (0, 0);
         }
+        let misses_some = !shallow && from > 0;
         for _ in 0..count {
             let index = next;
             next = if next + 1 == count { 0 } else { next + 1 };
             let depth = if shallow { self.shares[index as usize] } else { self.size_of_word(index) };
             if depth > 0
-                && let Some(bit) = self.words[index as usize].take(depth, from)
+                && let Some(bit) = self.words[index as usize].take(depth, from, shallow)
             {
                 self.free -= 1;
                 let tag = (index << self.shift) + bit;
-                if tag == self.hint {
+                if tag == self.hint || self.order == Order::Rounds {
                     self.hint = if tag + 2 >= self.depth { 0 } else { tag + 1 };
                 }
                 return Some(tag);
@@ -135,7 +153,7 @@ impl Tags {
             from = 0;
         }
         self.hint = 0;
-        self.refused = Some(most);
+        self.refused = (!misses_some).then_some(most);
         None
     }
 
@@ -144,7 +162,9 @@ impl Tags {
     pub fn put(&mut self, tag: u32) {
         self.free += 1;
         self.refused = None;
-        self.hint = tag;
+        if self.order == Order::Freed {
+            self.hint = tag;
+        }
         if let Some(word) = self.words.get_mut((tag >> self.shift) as usize) {
             word.freed |= 1 << (tag & ((1 << self.shift) - 1));
         }
@@ -178,7 +198,7 @@ mod tests {
 
     #[test]
     fn tags_go_round_in_their_word_and_a_freed_one_is_not_the_next() {
-        let mut tags = Tags::new(64);
+        let mut tags = Tags::new(64, Order::Freed);
         let mut seen = Vec::new();
         for _ in 0..40 {
             let tag = tags.take(64).expect("one is in use at a time");
@@ -191,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_search_begins_in_the_word_of_the_tag_that_was_freed_last_or_after_a_failure_in_the_first() {
-        let mut tags = Tags::new(64);
+        let mut tags = Tags::new(64, Order::Freed);
         let held = [tags.take(64), tags.take(1), tags.take(1)];
         assert_eq!(held, [Some(16), Some(0), None]);
         assert_eq!(tags.take(64), Some(1), "after a failure");
@@ -203,11 +223,37 @@ mod tests {
 
     #[test]
     fn a_limit_of_one_allows_only_tag_0() {
-        let mut tags = Tags::new(64);
+        let mut tags = Tags::new(64, Order::Freed);
         assert_eq!((tags.take(1), tags.take(1)), (Some(0), None));
         assert!(tags.take(64).is_some_and(|tag| tag > 0));
         tags.put(0);
         assert_eq!(tags.take(1), Some(0));
+    }
+
+    /// As a guest's kernel had it, with the tags in messages of its own.
+    #[test]
+    fn strict_rounds_go_on_after_the_tag_that_was_taken_last() {
+        let mut tags = Tags::new(64, Order::Rounds);
+        let held: Vec<_> = std::iter::from_fn(|| tags.take(64)).take(9).collect();
+        assert_eq!(held, (16..25).collect::<Vec<_>>());
+        assert_eq!(tags.take(32), Some(32), "a limit of 32 allows half of each word");
+        tags.put(22);
+        assert_eq!(tags.take(64), Some(33));
+        assert!((34..48).all(|tag| tags.take(64) == Some(tag)));
+        assert_eq!(tags.take(1), Some(0));
+        assert_eq!(tags.take(32), Some(1));
+    }
+
+    #[test]
+    fn strict_rounds_miss_a_free_tag_behind_the_last_one_and_begin_again_at_0() {
+        let mut tags = Tags::new(8, Order::Rounds);
+        let held: Vec<_> = std::iter::from_fn(|| tags.take(8)).collect();
+        assert_eq!(held, [2, 3, 4, 5, 6, 0, 1, 7], "in words of two");
+        tags.put(2);
+        assert_eq!(tags.take(8), Some(2), "the search began at 0");
+        tags.put(2);
+        assert_eq!(tags.take(8), None, "it began at 3, in the same word");
+        assert_eq!(tags.take(8), Some(2));
     }
 
     #[test]
@@ -222,14 +268,16 @@ mod tests {
     proptest! {
         #[test]
         fn no_tag_is_taken_twice_and_no_limit_is_exceeded(
-            depth in 1u32..600, most in 1u32..600, steps in prop::collection::vec(any::<(bool, bool, prop::sample::Index)>(), 1..400)
+            in_rounds: bool, depth in 1u32..600, most in 1u32..600, steps in prop::collection::vec(any::<(bool, bool, prop::sample::Index)>(), 1..400)
         ) {
-            let mut tags = Tags::new(depth);
+            let mut tags = Tags::new(depth, if in_rounds { Order::Rounds } else { Order::Freed });
             let mut held: Vec<(u32, bool)> = Vec::new();
             for (take, limited, which) in steps {
                 if take {
                     let limited = limited && most < depth;
-                    let got = tags.take(if limited { most } else { depth });
+                    let limit = if limited { most } else { depth };
+                    // Strict rounds may miss a free tag once.
+                    let got = tags.take(limit).or_else(|| tags.take(limit));
                     if let Some(tag) = got {
                         prop_assert!(tag < depth && held.iter().all(|other| other.0 != tag));
                         held.push((tag, limited));

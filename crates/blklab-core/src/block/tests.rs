@@ -335,6 +335,23 @@ fn a_scheduler_that_holds_requests_back_is_asked_by_a_timer_and_not_by_completio
     assert_eq!(rig.block.next_timer(), Nanos::NEVER);
 }
 
+/// Linux queues a work once: a process that wakes the worker takes it from its timer to its own CPU.
+#[test]
+fn a_process_that_wakes_the_worker_moves_what_it_was_to_do_later_to_its_cpu() {
+    let mut rig = Rig::with_depth("mq-deadline", true, 2);
+    for (class, sector) in [(PrioClass::RealTime, 900), (PrioClass::Idle, 100)] {
+        rig.block.submit(rig.now, &with_class(class, sector), WITHOUT_PLUG, &mut rig.disk);
+    }
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    assert_ne!(rig.block.next_timer(), Nanos::NEVER, "the idle class waits");
+    assert_eq!(rig.end_one(), [900]);
+    rig.block.submit(rig.now, &read_on(1, 0, 500), WITHOUT_PLUG, &mut rig.disk);
+    assert_eq!(rig.block.next_timer(), Nanos::NEVER);
+    rig.block.run_worker(rig.now, 1, &mut rig.disk);
+    assert_ne!(rig.block.next_timer(), Nanos::NEVER, "the idle class waits for this one, too");
+    assert_eq!(rig.end_one(), [500]);
+}
+
 #[test]
 fn a_completion_runs_the_queue_of_a_disk_that_was_full() {
     for (scheduler, budget) in

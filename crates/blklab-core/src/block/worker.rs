@@ -67,12 +67,13 @@ impl Block {
         any
     }
 
-    /// Wakes the worker of a hardware queue. One that already waits for another CPU comes to this one
-    /// (`kblockd_mod_delayed_work_on`).
+    /// Wakes the worker of a hardware queue. One that already waits for another CPU, or for a later
+    /// time, comes to this one (`kblockd_mod_delayed_work_on`).
     #[inline]
     pub(super) fn wake_worker(&mut self, hw_queue: u16, worker: Worker) {
         self.hw_queues[usize::from(hw_queue)].worker = worker;
         self.worker_woken = true;
+        self.not_later();
     }
 
     /// After a completion: runs the hardware queue for these reasons, if it may dispatch a request.
@@ -88,9 +89,15 @@ impl Block {
             self.mark(hw_queue);
             // The worker was asked for this last.
             self.flushes.goes_first = true;
-            if self.limits.hw_queues == 1 {
-                self.worker_due = Nanos::NEVER;
-            }
+            self.not_later();
+        }
+    }
+
+    /// The only worker there is runs earlier than it has planned to: a work of Linux is queued once.
+    #[inline]
+    fn not_later(&mut self) {
+        if self.limits.hw_queues == 1 {
+            self.worker_due = Nanos::NEVER;
         }
     }
 }

@@ -142,23 +142,24 @@ static long compute(u64 until_ns)
 }
 
 /*
- * The search for a scheduler's tag begins at a random one (init_alloc_hint()), which decides what bfq
- * may do with its limits. Any is as good as another: a quarter of them, as in the simulator.
+ * The search for a tag begins at a random one (init_alloc_hint()), or where an earlier run has left it,
+ * which decides what bfq may do with its limits. Any is as good as another: a quarter of them, as in the
+ * simulator.
  */
 static void begin_run(void)
 {
-	struct blk_mq_tags *tags;
 	struct worker *w;
 	unsigned long flags;
 	int cpu;
 
 	spin_lock_irqsave(&lock, flags);
 	list_for_each_entry(w, &workers, list) {
-		tags = w->hctx->sched_tags;
+		/* Without a scheduler requests have the driver's tags. */
+		struct blk_mq_tags *tags = w->hctx->sched_tags ?: w->hctx->tags;
+		struct sbitmap *sb = &tags->bitmap_tags.sb;
+
 		for_each_possible_cpu(cpu)
-			if (tags && tags->bitmap_tags.sb.alloc_hint)
-				*per_cpu_ptr(tags->bitmap_tags.sb.alloc_hint, cpu) =
-					tags->bitmap_tags.sb.depth / 4;
+			*per_cpu_ptr(sb->alloc_hint, cpu) = sb->depth / 4;
 	}
 	spin_unlock_irqrestore(&lock, flags);
 }
