@@ -122,6 +122,8 @@ pub struct Request {
     /// The kernel's clock stands still while the request enters the scheduler: it was in a plug,
     /// which keeps one time for all requests (`blk_time_get_ns`), or CPU work takes no time.
     pub clock_stands: bool,
+    /// A merge was refused because of its size: it takes no more (`REQ_NOMERGE`).
+    pub full: bool,
     /// When it was created and entered the scheduler (`start_time_ns`; a plug takes no time).
     pub inserted: Nanos,
     /// When it was dispatched to the disk (`io_start_time_ns`).

@@ -2,22 +2,29 @@
 
 use super::{BioNode, Block};
 use crate::request::{Bio, BioChain, Op, RequestId};
-use crate::scheduler::{Merge, can_join, can_merge};
+use crate::scheduler::{Merge, adjoins, can_join};
 use crate::units::Nanos;
 
 impl Block {
     #[inline]
     pub(super) fn merge_into_plug(&mut self, now: Nanos, bio: &Bio) -> bool {
-        let queue = queue!(self, now);
-        for &id in self.plug.iter().rev().take(self.rules.plug_merges) {
-            for merge in [Merge::Back(id), Merge::Front(id)] {
-                if can_merge(&queue, bio, merge) {
-                    self.grow(merge, bio);
-                    return true;
-                }
+        for at in (0..self.plug.len()).rev().take(self.rules.plug_merges) {
+            let merge = adjoins(&queue!(self, now), self.plug[at], bio);
+            if let Some(merge) = merge.filter(|&merge| self.has_room(merge, bio)) {
+                self.grow(merge, bio);
+                return true;
             }
         }
         false
+    }
+
+    /// Whether the request is small enough for the bio. If not, it takes no more (`req_set_nomerge`).
+    #[inline]
+    fn has_room(&mut self, merge: Merge, bio: &Bio) -> bool {
+        let (Merge::Back(id) | Merge::Front(id)) = merge;
+        let request = &mut self.requests[id];
+        request.full = request.sectors + bio.sectors > self.limits.max_sectors;
+        !request.full
     }
 
     #[inline]
@@ -25,7 +32,8 @@ impl Block {
         if self.scheduler.waiting() == 0 {
             return false;
         }
-        let Some(merge) = self.scheduler.find_merge(&queue!(self, now), bio) else { return false };
+        let merge = self.scheduler.find_merge(&queue!(self, now), bio);
+        let Some(merge) = merge.filter(|&merge| self.has_room(merge, bio)) else { return false };
         let (Merge::Back(id) | Merge::Front(id)) = merge;
         let old_sector = self.requests[id].sector;
         self.grow(merge, bio);

@@ -408,6 +408,7 @@ impl Block {
             cpu: bio.cpu,
             hw_queue: bio.hw_queue,
             clock_stands: self.rules.clock_stands,
+            full: false,
             inserted: now,
             issued: Nanos::ZERO,
             owner: bio.owner,

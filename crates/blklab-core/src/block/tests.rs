@@ -503,6 +503,20 @@ fn without_a_scheduler_a_refused_request_of_a_plug_takes_no_merges_and_the_rest_
     assert_eq!(rig.end_all(), expected, "the refused ones in order, then the others");
 }
 
+/// `req_set_nomerge`
+#[test]
+fn a_request_that_was_too_large_for_a_bio_is_passed_over_when_the_next_one_looks_for_a_merge() {
+    let mut rig = Rig::new("kyber");
+    rig.plug([9000]);
+    let of_size = |sectors, sector| Bio { sectors, ..read(sector, sector) };
+    for bio in [of_size(8, 184), of_size(2560, 200), of_size(8, 2760), of_size(8, 192)] {
+        rig.block.submit(rig.now, &bio, WITHOUT_PLUG, &mut rig.disk);
+    }
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    let expected = [vec![9000], vec![184, 192], vec![200], vec![2760]];
+    assert_eq!(rig.end_all(), expected, "192 adjoins the large one, too, which has refused 2760");
+}
+
 #[test]
 fn requests_without_a_plug_are_refused_together_and_later_ones_merge_while_the_queue_is_busy() {
     let mut rig = Rig::new("none");

@@ -32,7 +32,7 @@ pub use crate::tunable::{Settings, Tunable, Unit};
 pub use info::{Generation, Info};
 pub use limits::{QUEUE_TUNABLES, QueueLimits};
 pub use registry::AnyScheduler;
-pub use shared::merge_conditions::{can_join, can_merge};
+pub use shared::merge_conditions::{adjoins, can_join};
 pub use tasks::{Cgroup, CgroupId, Task, Tasks};
 
 /// The scheduler's view of its queue, at one moment.
@@ -69,8 +69,8 @@ pub trait Scheduler: Sized {
     /// A scheduler with these settings (already checked against the table) for these processes.
     fn new(settings: &Settings, limits: &QueueLimits, tasks: &Tasks) -> Self;
 
-    /// A waiting request that `bio` could extend, if the scheduler allows it. The caller has not
-    /// checked sizes; the scheduler returns only requests for which [`can_merge`] holds.
+    /// A waiting request that `bio` [`adjoins`], if the scheduler allows the merge. If it would make the
+    /// request too large, the caller does not merge them, and the request takes no more.
     fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge>;
 
     /// The request has grown by a bio; when `merge` is `Front` its first sector changed

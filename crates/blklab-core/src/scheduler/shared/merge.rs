@@ -10,7 +10,7 @@
 //! command (SATA behind most bridges). NVMe takes up to 256 ranges that need not be adjacent; there
 //! the kernel merges far more of them.
 
-use super::merge_conditions::{can_join, mergeable, same_kind};
+use super::merge_conditions::{adjoins, can_join, mergeable, same_kind};
 use crate::request::{Bio, RequestId};
 use crate::scheduler::{Merge, Queue};
 use crate::units::Sector;
@@ -102,9 +102,9 @@ impl MergeIndex {
         if id.index() >= self.slots.len() {
             self.slots.resize(id.index() + 1, VACANT);
         }
-        self.slots[id.index()].full = false;
         let request = &queue.requests[id];
-        if mergeable(request.op, request.fua) {
+        self.slots[id.index()].full = request.full;
+        if mergeable(request.op, request.fua) && !request.full {
             self.link(id, request.end());
             self.last.get_or_insert(id);
         }
@@ -245,21 +245,7 @@ impl MergeIndex {
 pub(in crate::scheduler) fn find_in_list(
     queue: &Queue<'_>,
     bio: &Bio,
-    newest_first: impl Iterator<Item = RequestId>,
+    mut newest_first: impl Iterator<Item = RequestId>,
 ) -> Option<Merge> {
-    for id in newest_first.take(LIST_TRIES) {
-        let request = &queue.requests[id];
-        if !same_kind(request, bio) {
-            continue;
-        }
-        let merge = if request.end() == bio.sector {
-            Merge::Back(id)
-        } else if bio.sector.offset(bio.sectors) == request.sector {
-            Merge::Front(id)
-        } else {
-            continue;
-        };
-        return (request.sectors + bio.sectors <= queue.limits.max_sectors).then_some(merge);
-    }
-    None
+    newest_first.by_ref().take(LIST_TRIES).find_map(|id| adjoins(queue, id, bio))
 }

@@ -10,30 +10,35 @@ pub(in crate::scheduler) const fn mergeable(op: Op, fua: bool) -> bool {
 }
 
 /// Whether `bio` is of the request's kind (`blk_rq_merge_ok`): both may merge, same operation, same
-/// priority. Synchronous and asynchronous may mix.
+/// priority. Synchronous and asynchronous may mix. False if the request has refused a merge.
 pub(in crate::scheduler) fn same_kind(request: &Request, bio: &Bio) -> bool {
-    request.op == bio.op
+    !request.full
+        && request.op == bio.op
         && request.prio == bio.prio
         && mergeable(request.op, request.fua)
         && mergeable(bio.op, bio.fua)
 }
 
-/// The block layer's own conditions for adding `bio` to `id` at that end (`elv_bio_merge_ok` and
-/// `ll_back_merge_fn`): of one kind, adjacent, and together at most `max_sectors`.
-pub fn can_merge(queue: &Queue<'_>, bio: &Bio, merge: Merge) -> bool {
-    let (id, adjoins) = match merge {
-        Merge::Back(id) => (id, queue.requests[id].end() == bio.sector),
-        Merge::Front(id) => (id, bio.sector.offset(bio.sectors) == queue.requests[id].sector),
-    };
+/// The end at which the request takes the bio, if its size allows it (`blk_attempt_bio_merge`).
+pub fn adjoins(queue: &Queue<'_>, id: RequestId, bio: &Bio) -> Option<Merge> {
     let request = &queue.requests[id];
-    adjoins && same_kind(request, bio) && request.sectors + bio.sectors <= queue.limits.max_sectors
+    if !same_kind(request, bio) {
+        None
+    } else if request.end() == bio.sector {
+        Some(Merge::Back(id))
+    } else if bio.sector.offset(bio.sectors) == request.sector {
+        Some(Merge::Front(id))
+    } else {
+        None
+    }
 }
 
-/// The same for merging two requests, `next` directly after `first` (`attempt_merge`). They may
+/// Whether two requests may merge, `next` directly after `first` (`attempt_merge`). They may
 /// belong to different hardware queues.
 pub fn can_join(queue: &Queue<'_>, first: RequestId, next: RequestId) -> bool {
     let (first, next) = (&queue.requests[first], &queue.requests[next]);
-    first.end() == next.sector
+    !(first.full || next.full)
+        && first.end() == next.sector
         && first.op == next.op
         && first.prio == next.prio
         && mergeable(first.op, first.fua)

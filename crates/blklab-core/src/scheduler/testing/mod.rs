@@ -119,10 +119,20 @@ impl Rig {
         }
     }
 
+    /// Whether the request may take the bio; if it would be too large, it takes no more.
+    fn has_room(&mut self, merge: Merge, bio: &Bio) -> bool {
+        let (Merge::Back(id) | Merge::Front(id)) = merge;
+        assert_eq!(crate::scheduler::adjoins(&queue!(self), id, bio), Some(merge), "for {bio:?}");
+        let request = &mut self.requests[id];
+        request.full = request.sectors + bio.sectors > self.limits.max_sectors;
+        !request.full
+    }
+
     pub fn submit(&mut self, bio: Bio) -> Submitted {
         self.bios.0 += 1;
-        if let Some(merge) = self.scheduler.find_merge(&queue!(self), &bio) {
-            assert!(crate::scheduler::can_merge(&queue!(self), &bio, merge), "offered {merge:?} for {bio:?}");
+        if let Some(merge) = self.scheduler.find_merge(&queue!(self), &bio)
+            && self.has_room(merge, &bio)
+        {
             let (Merge::Back(id) | Merge::Front(id)) = merge;
             self.waiting.get_mut(&id).expect("offered a request that waits").push(bio);
             let request = &mut self.requests[id];
@@ -160,6 +170,7 @@ impl Rig {
             cpu: bio.cpu,
             hw_queue: bio.hw_queue,
             clock_stands: false,
+            full: false,
             inserted: self.now,
             issued: Nanos::ZERO,
             owner: 0,
