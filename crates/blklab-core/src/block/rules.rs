@@ -38,6 +38,9 @@ pub(super) struct Rules {
     /// While the driver has a flush it refuses all else, and it gives the flush to the disk only when
     /// that has nothing else to do (`ata_std_qc_defer`, `ata_scsi_schedule_deferred_qc`).
     pub flush_alone: bool,
+    /// The driver takes such a flush at any time and keeps it until then. Otherwise it refuses it
+    /// ([`Kernel::keeps_flush`](crate::kernel::Kernel::keeps_flush)).
+    pub keeps_flush: bool,
     /// The scheduler is asked for a request even if none waits (`__elv_next_request`); blk-mq first
     /// looks whether there is work (`has_work`). What the question changes, such as the end of a
     /// turn, then comes later.
@@ -62,6 +65,7 @@ impl Rules {
                 peeks: true,
                 refuses: false,
                 flush_alone: disk.flush_alone && host.has_budget(disk),
+                keeps_flush: true,
                 asks_in_vain: true,
                 clock_stands,
             },
@@ -75,6 +79,7 @@ impl Rules {
                 peeks: !host.has_budget(disk),
                 refuses: host.has_budget(disk) && !scheduler.is_elevator(),
                 flush_alone: disk.flush_alone && host.has_budget(disk),
+                keeps_flush: host.kernel.keeps_flush,
                 asks_in_vain: false,
                 clock_stands,
             },
