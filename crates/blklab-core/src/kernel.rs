@@ -21,6 +21,10 @@ pub struct Kernel {
     /// to do, and refuses all others meanwhile (`ata_scsi_qc_issue`). Before 7.0 it sent the command
     /// back, and again each time until then (`ata_std_qc_defer`).
     pub keeps_flush: bool,
+    /// A bio whose submitter holds no plug has one of its own (`__submit_bio`, for the sake of one reading
+    /// of the clock), so that its request is dispatched at once, not by the worker. From 6.10, and no more
+    /// in 7.3.
+    pub plugs_each_bio: bool,
     /// kyber limits synchronous writes as well as asynchronous requests (`kyber_limit_depth` with
     /// `blk_mq_is_sync_read`). Before 7.0 it limited only the latter (`op_is_sync`).
     pub kyber_limits_sync_writes: bool,
@@ -44,6 +48,7 @@ impl Kernel {
     pub const fn of(number: i64) -> Kernel {
         Kernel {
             keeps_flush: number >= since(7, 0),
+            plugs_each_bio: number >= since(6, 10) && number < since(7, 3),
             kyber_limits_sync_writes: number >= since(7, 0),
             deadline_wakes_in_batches: number >= since(7, 0),
             bfq_limits_follow_async_depth: number >= since(7, 0),

@@ -22,6 +22,8 @@ pub(super) struct Rules {
     pub plug_sorted: bool,
     /// A request that comes without a plug may be appended to a waiting one.
     pub joins_without_plug: bool,
+    /// See [`Kernel::plugs_each_bio`](crate::kernel::Kernel::plugs_each_bio).
+    pub plugs_each_bio: bool,
     /// The submitter of a request without a plug also dispatches it. Otherwise a worker of
     /// `kblockd` does, once its CPU is free of the submitter; everything that has come until then
     /// is sorted and merged together (`blk_mq_submit_bio`).
@@ -60,6 +62,7 @@ impl Rules {
                 plug_merges: usize::MAX,
                 plug_sorted: true,
                 joins_without_plug: false,
+                plugs_each_bio: false,
                 runs_without_plug: true,
                 always_restarts: true,
                 peeks: true,
@@ -74,6 +77,7 @@ impl Rules {
                 plug_merges: 1,
                 plug_sorted: false,
                 joins_without_plug: true,
+                plugs_each_bio: host.kernel.plugs_each_bio,
                 runs_without_plug: !scheduler.is_elevator(),
                 always_restarts: false,
                 peeks: !host.has_budget(disk),
