@@ -37,6 +37,7 @@ class Tunable:
     default: int = 16
     min: int = 0
     max: int = 2**31 - 1
+    words: tuple[tuple[str, int], ...] = ()
     help: str = "requests per batch"
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from blklab.base.steps import Steps
 from blklab.errors import RunError
-from blklab.rigs.kernel import source, tools, wall
+from blklab.rigs.kernel import cache, source, tools, wall
 from blklab.rigs.kernel.build import build
 from blklab.rigs.kernel.errors import KernelError
 
@@ -73,6 +73,17 @@ def image() -> Path:
     if isinstance(found, str):
         pytest.skip(found)
     return found
+
+
+def older(version: str) -> str:
+    """The key of a built kernel of that version (``6.12``) without changes; skips with the reason
+    where there is none, since a second kernel takes as long to build as the first."""
+    image()
+    of_version = (kernel for kernel in cache.kernels() if kernel.version.startswith(f"{version}."))
+    found = next((kernel for kernel in of_version if not kernel.changes), None)
+    if found is None:
+        pytest.skip(f"Linux {version} is not built: blklab kernel build --source {version}")
+    return found.key
 
 
 def processes(directory: Path) -> list[str]:

@@ -154,17 +154,25 @@ def test_a_guest_has_a_value_of_everything_that_cannot_be_set_there() -> None:
         specs.GUEST.keys() == core.check_host({}).keys() - host_that_counts("fio") - of_schedulers
     )
     assert specs.host([" guest ,memory_kb=65536"]) == {**specs.GUEST, "memory_kb": 65536}
-    older = specs.guest(100, False)
-    assert specs.guest_name(100, False, "fio") == "guest,hz=100,budget=0,interrupt_ns=0"
+    older = specs.guest(100, False, "7.3.4")
+    name = specs.guest_name(100, False, "7.3.4", "fio")
+    assert name == "guest,hz=100,budget=0,interrupt_ns=0"
     one_kernel = "clock_stands=1,kernel_cpus=1"
-    assert specs.guest_name(100, False, "native") == f"hz=100,budget=0,partitions=1,{one_kernel}"
-    assert specs.guest_name(1000, True, "native") == f"partitions=1,interrupt_ns=1,{one_kernel}"
+    native = specs.guest_name(100, False, "7.3.4", "native")
+    assert native == f"hz=100,budget=0,partitions=1,{one_kernel}"
+    native = specs.guest_name(1000, True, "7.3.4", "native")
+    assert native == f"partitions=1,interrupt_ns=1,{one_kernel}"
     for words in (
         ["guest,hz=100", "budget=0,interrupt_ns=0"],
         ["interrupt_ns=0,hz=100,budget=0,guest"],
     ):
         assert specs.host(words) == older
-    assert specs.guest_name(1000, True, "fio") == "guest" and specs.guest(1000, True) == specs.GUEST
+    assert specs.guest_name(1000, True, "7.3.4", "fio") == "guest"
+    assert specs.guest(1000, True, "7.3.4") == specs.guest(1000, True, "6.18.1") == specs.GUEST
+    assert specs.guest_name(1000, True, "6.12.107", "fio") == "guest,kernel=6.12"
+    assert specs.guest(1000, True, "6.12.107") == specs.host(["guest", "kernel=6.12"])
+    with pytest.raises(InputError, match=r"^host:kernel: expected 6.12 or 7.3, found .6.13.$"):
+        specs.host(["kernel=6.13"])
     with pytest.raises(InputError, match="--host: 'hz' is given twice"):
         specs.host(["guest", "hz=250", "hz=100"])
     with pytest.raises(InputError, match="expected name=number, @FILE or guest, found 'gest'"):

@@ -13,8 +13,9 @@ import pytest
 import blklab
 from blklab.agreement import matrix
 from blklab.agreement.measure import Cell, Figures, deviation, figures, figures_at_disk
-from blklab.agreement.verdict import judge, meets
+from blklab.agreement.verdict import NARROW, judge, meets
 from blklab.domain import core
+from blklab.domain.experiment import RigSpec
 from blklab.errors import InputError, RunError
 from tests import real_kernel
 from tests.test_cli import failing, run
@@ -175,6 +176,37 @@ def test_processes_whose_work_takes_time_are_the_same_to_the_last_digit(
     [cell] = found.cells
     assert cell.sim == cell.kernel
     assert cell.kernel.ios > 300
+
+
+@pytest.mark.parametrize(
+    ("disk", "load", "scheduler"),
+    [
+        # What differs from 7.3: kernel.rs.
+        ("wd10ezrx", "log-and-reads", "mq-deadline"),
+        ("su800-128gb", "commits", "none"),
+        ("su800-128gb", "readers-writer", "kyber"),
+        ("wd10ezrx:ncq=off", "mix-70-30", "bfq"),
+        ("su800-128gb:ncq=off", "write-rand-qd8", "mq-deadline"),
+    ],
+)
+def test_with_the_version_of_an_older_kernel_the_simulator_agrees_with_it(
+    disk: str, load: str, scheduler: str
+) -> None:
+    kernel = real_kernel.older("6.12")
+    found = blklab.verify(workloads=[load], disks=[disk], schedulers=[scheduler], kernel=kernel)
+    assert found.host["kernel"] == 6012
+    [cell] = found.cells
+    assert meets(cell, NARROW), cell
+    assert cell.kernel.ios > 100
+
+
+def test_a_kernel_is_compared_as_its_own_version_only() -> None:
+    kernel = real_kernel.image().parent.name
+    with pytest.raises(InputError, match=r"^--host: kernel=6.12, but the kernel is Linux 7.3"):
+        blklab.verify(quick=True, kernel=kernel, host={"kernel": 6012})
+    rig = RigSpec("kernel", kernel=kernel)
+    with pytest.raises(InputError, match=r"^--host: kernel is 6.12, but Linux 7.3"):
+        blklab.run_job("oltp", disk="constant", host={"kernel": 6012}, rig=rig)
 
 
 def test_a_sample_is_of_the_matrix_and_not_larger() -> None:

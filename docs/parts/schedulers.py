@@ -18,6 +18,10 @@ def _whole(value: int, unit: str) -> str:
     return "any" if value == 2**63 - 1 else f"{value:,} {unit}".rstrip()
 
 
+def _word(row: _core.Tunable, value: int) -> str:
+    return next((word for word, number in row.words if number == value), "")
+
+
 def _tunables(rows: Sequence[_core.Tunable]) -> str:
     if not rows:
         return "It has no tunables.\n"
@@ -26,8 +30,9 @@ def _tunables(rows: Sequence[_core.Tunable]) -> str:
         (
             (
                 code(row.name),
-                _whole(row.default, row.unit),
-                f"{_whole(row.min, '')} to {_whole(row.max, row.unit)}",
+                _word(row, row.default) or _whole(row.default, row.unit),
+                " or ".join(word for word, _ in row.words)
+                or f"{_whole(row.min, '')} to {_whole(row.max, row.unit)}",
                 row.help,
             )
             for row in rows

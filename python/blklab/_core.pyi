@@ -26,6 +26,9 @@ class Tunable:
     @property
     def max(self) -> int: ...
     @property
+    def words(self) -> list[tuple[str, int]]:
+        """The only values, each a word with its number; empty if all from `min` to `max` are."""
+    @property
     def help(self) -> str:
         """Its effect, in one line."""
 

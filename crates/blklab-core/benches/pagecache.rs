@@ -3,6 +3,7 @@
 
 use std::hint::black_box;
 
+use blklab_core::kernel::Kernel;
 use blklab_core::pagecache::{
     Advice, BackingConfig, BackingId, Dirtier, FileId, MemoryConfig, PageCache, ReadAhead, Step, SyncStep,
 };
@@ -22,7 +23,7 @@ fn main() {
 }
 
 fn config() -> MemoryConfig {
-    MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4)
+    MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4, Kernel::LATEST)
 }
 
 /// A fully cached file: dirty, and then written back if `clean`.

@@ -3,6 +3,7 @@
 //! One step is one request's life: look for a merge, insert, dispatch one, complete it. Sectors are
 //! random, so that no requests merge and the sorted lists are really searched and shifted.
 
+use blklab_core::kernel::Kernel;
 use blklab_core::request::{Bio, BioChain, IoPrio, Op, ProcessId, Request, RequestId, RequestSlab};
 use blklab_core::scheduler::{AnyScheduler, Queue, QueueLimits, Tasks, registry};
 use blklab_core::ticks::Ticks;
@@ -54,6 +55,7 @@ impl Rig {
             max_sectors: 2560,
             cpus: 4,
             ticks: Ticks::per_second(1000),
+            kernel: Kernel::LATEST,
         };
         let info = registry::info(name).expect("the name comes from the registry");
         let tasks = Tasks::default();

@@ -9,6 +9,7 @@ pub mod device;
 pub mod engine;
 pub mod formats;
 pub mod host;
+pub mod kernel;
 pub mod owner;
 pub mod pagecache;
 pub mod recorder;

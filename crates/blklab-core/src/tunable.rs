@@ -31,13 +31,21 @@ pub enum Unit {
     Percent,
     /// 0 or 1.
     Flag,
+    /// One of these words, each of which stands for a number.
+    Word(&'static [(&'static str, i64)]),
 }
 
 impl Unit {
+    /// The number that `text` stands for.
+    pub fn number(self, text: &str) -> Option<i64> {
+        let Unit::Word(words) = self else { return text.parse().ok() };
+        words.iter().find(|(word, number)| *word == text || text == number.to_string()).map(|found| found.1)
+    }
+
     /// The symbol after a value; empty for plain numbers.
     pub const fn symbol(self) -> &'static str {
         match self {
-            Unit::Count | Unit::Flag => "",
+            Unit::Count | Unit::Flag | Unit::Word(_) => "",
             Unit::Milliseconds => "ms",
             Unit::Microseconds => "us",
             Unit::Nanoseconds => "ns",
@@ -73,6 +81,7 @@ impl Tunable {
     fn allowed(&self) -> String {
         match self.unit {
             Unit::Flag => format!("{} or {}", self.min, self.max),
+            Unit::Word(words) => words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(" or "),
             unit => format!("{} to {} {}", self.min, self.max, unit.symbol()).trim_end().to_owned(),
         }
     }
@@ -100,6 +109,18 @@ pub enum SettingError {
         name: String,
         /// The nearest name, or all.
         hint: Hint,
+    },
+    /// Not one of the words.
+    #[error("{owner}:{name}: expected {allowed}, found '{found}'")]
+    NotAWord {
+        /// The owner of the table.
+        owner: &'static str,
+        /// The tunable.
+        name: &'static str,
+        /// The value as given.
+        found: String,
+        /// The accepted words: `6.12 or 7.3`.
+        allowed: String,
     },
     /// Not a whole number.
     #[error("{owner}:{name}: '{found}' is not a whole number ({allowed})")]
@@ -132,7 +153,8 @@ impl From<SettingError> for InputError {
         let told = InputError::new(error.to_string());
         match error {
             SettingError::Unknown { name, hint, .. } => told.option(name).nearest(hint.nearest),
-            SettingError::NotANumber { name, found, allowed, .. } => {
+            SettingError::NotANumber { name, found, allowed, .. }
+            | SettingError::NotAWord { name, found, allowed, .. } => {
                 told.option(name).found(found).expected(allowed)
             }
             SettingError::OutOfRange { name, found, allowed, .. } => {
@@ -170,12 +192,11 @@ impl Settings {
         };
         let tunable = &self.table[index];
         let name = tunable.name;
-        let Ok(found) = value.trim().parse::<i64>() else {
-            return Err(SettingError::NotANumber {
-                owner,
-                name,
-                found: value.to_owned(),
-                allowed: tunable.allowed(),
+        let Some(found) = tunable.unit.number(value.trim()) else {
+            let (found, allowed) = (value.to_owned(), tunable.allowed());
+            return Err(match tunable.unit {
+                Unit::Word(_) => SettingError::NotAWord { owner, name, found, allowed },
+                _ => SettingError::NotANumber { owner, name, found, allowed },
             });
         };
         if found < tunable.min || found > tunable.max {
@@ -233,11 +254,18 @@ mod tests {
             tunable("flag", Unit::Flag, 1),
             tunable("count", Unit::Count, 9),
             tunable("span", Unit::Milliseconds, 1000),
+            tunable("size", Unit::Word(&[("small", 0), ("large", 7)]), 7),
         ];
         let refused = |name, value| Settings::defaults("s", TABLE).set(name, value).unwrap_err().to_string();
         assert_eq!(refused("flag", "2"), "s:flag: 2 is out of range (0 or 1)");
         assert_eq!(refused("flag", "on"), "s:flag: 'on' is not a whole number (0 or 1)");
         assert_eq!(refused("count", "10"), "s:count: 10 is out of range (0 to 9)");
         assert_eq!(refused("span", "-1"), "s:span: -1 is out of range (0 to 1000 ms)");
+        assert_eq!(refused("size", "6"), "s:size: expected small or large, found '6'");
+        let mut settings = Settings::defaults("s", TABLE);
+        for (text, number) in [("large", 7), ("0", 0)] {
+            settings.set("size", text).expect("a word or its number");
+            assert_eq!(settings.get("size"), number);
+        }
     }
 }

@@ -20,6 +20,7 @@ record! {
         default: i64,
         min: i64,
         max: i64,
+        words: Vec<(&'static str, i64)>,
         help: &'static str,
     }
 }
@@ -173,6 +174,10 @@ fn tunables(table: &'static [tunable::Tunable]) -> Vec<Tunable> {
         default: row.default,
         min: row.min,
         max: row.max,
+        words: match row.unit {
+            tunable::Unit::Word(words) => words.to_vec(),
+            _ => Vec::new(),
+        },
         help: row.help,
     };
     table.iter().map(row).collect()

@@ -53,7 +53,7 @@ impl Host {
             table.set(&name, &value.to_string()).map_err(bad_input)?;
         }
         let host = host::Host::new(&of_host);
-        let memory = MemoryConfig::new(&of_memory, host.ticks, host.cpus);
+        let memory = MemoryConfig::new(&of_memory, host.ticks, host.cpus, host.kernel);
         Ok(Host { host, memory, of_host, of_memory })
     }
 

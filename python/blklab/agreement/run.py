@@ -9,11 +9,11 @@ from blklab.agreement.chance import disturbed
 from blklab.agreement.matrix import DiskCase, Load
 from blklab.agreement.measure import Cell, Uncompared, figures, figures_at_disk, order
 from blklab.base.catalogue import Entry
-from blklab.domain import specs
+from blklab.domain import core, specs
 from blklab.domain.experiment import Disk, Experiment, RigSpec
 from blklab.domain.result import Result
 from blklab.domain.task import Task
-from blklab.errors import BlklabError, RunError
+from blklab.errors import BlklabError, InputError, RunError
 from blklab.execute import Ended, Executor, Failed
 from blklab.rigs.kernel import cache
 
@@ -24,9 +24,13 @@ MEMORY = "memory_kb=1048576"
 def host(kernel: cache.Kernel, changed: Mapping[str, int] | None = None) -> dict[str, int]:
     """The host of both rigs: one on which CPU work takes no time, or the default one with the
     values in `changed`; with what a guest of that kernel cannot have otherwise. InputError."""
-    own = specs.guest(kernel.hz, kernel.has_transports)
+    own = specs.guest(kernel.hz, kernel.has_transports, kernel.version)
     if changed is None:
         return own | specs.host([MEMORY])
+    given = changed.get("kernel", own["kernel"])
+    if given != own["kernel"]:
+        told = core.host_text("kernel", given)
+        raise InputError(f"--host: kernel={told}, but the kernel is Linux {kernel.version}")
     fixed = {name: own[name] for name in specs.NO_WORK}
     return specs.host([MEMORY]) | dict(changed) | fixed
 

@@ -28,6 +28,8 @@ class TunableDocument(TypedDict):
     default: int
     min: int
     max: int
+    words: list[tuple[str, int]]
+    """The only values, each a word with its number; empty if all between `min` and `max` are."""
     help: str
 
 
@@ -124,6 +126,8 @@ class Tunable:
     least: int
     most: int
     help: str
+    words: tuple[tuple[str, int], ...] = ()
+    """The only values, each a word with its number; empty if all numbers are."""
 
 
 @dataclass(frozen=True)
@@ -289,7 +293,16 @@ def _disk(disk: Disk) -> DiskModel:
 
 def _tunables(rows: list[_core.Tunable], values: Mapping[str, int | str]) -> tuple[Tunable, ...]:
     return tuple(
-        Tunable(row.name, int(values[row.name]), row.unit, row.default, row.min, row.max, row.help)
+        Tunable(
+            row.name,
+            int(values[row.name]),
+            row.unit,
+            row.default,
+            row.min,
+            row.max,
+            row.help,
+            tuple(row.words),
+        )
         for row in rows
     )
 
@@ -330,6 +343,7 @@ def _program(entry: Entry) -> Workload:
                 "min": parameter.least,
                 "max": parameter.most,
                 "unit": parameter.unit,
+                "words": list(parameter.words),
                 "help": parameter.help,
             }
             for parameter in parameters

@@ -12,6 +12,7 @@ import typer
 import blklab
 from blklab.base.units import number_text
 from blklab.cli import complete, console
+from blklab.domain import core
 from blklab.errors import InputError
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def host(as_json: AsJson = False) -> None:
     if as_json:
         console.print_json(found.described)
         return
-    guest = ",".join(f"{name}={value}" for name, value in found.guest.items())
+    guest = ",".join(f"{name}={core.host_text(name, value)}" for name, value in found.guest.items())
     print("Set with --host NAME=VALUE,...")
     print(f"--host guest is what a guest of --rig kernel has: {guest}")
     for name, rows in (("host", found.host), ("page cache", found.page_cache)):

@@ -100,13 +100,18 @@ def print_terms(rows: Iterable[tuple[str, str]]) -> None:
 def print_tunables(rows: Iterable[Tunable]) -> None:
     """Each tunable with its value, unit, default, bounds and meaning."""
     print_terms(
-        (
-            f"{row.name} = {row.value} {row.unit}".rstrip()
-            + f"  (default {row.default}, {row.least} to {row.most})",
-            row.help,
-        )
+        (f"{row.name} = {_told(row, row.value)} {row.unit}".rstrip() + _allowed(row), row.help)
         for row in rows
     )
+
+
+def _told(row: Tunable, value: int) -> str:
+    return next((word for word, number in row.words if number == value), str(value))
+
+
+def _allowed(row: Tunable) -> str:
+    allowed = " or ".join(word for word, _ in row.words) or f"{row.least} to {row.most}"
+    return f"  (default {_told(row, row.default)}, {allowed})"
 
 
 def folded(text: str, first: str, others: str) -> str:

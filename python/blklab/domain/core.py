@@ -56,6 +56,19 @@ def environment() -> dict[str, list[_core.Tunable]]:
     return _core.environment()
 
 
+def host_text(name: str, value: int) -> str:
+    """A value of the host as users write it: ``7.3`` for the number of a version."""
+    rows = (row for table in environment().values() for row in table if row.name == name)
+    words = {number: word for row in rows for word, number in row.words}
+    return words.get(value, str(value))
+
+
+def kernel_number(version: str) -> int | None:
+    """The host's value `kernel` for Linux `version` (``6.12.107``); None if it is not simulated."""
+    [row] = (row for row in environment()["host"] if row.name == "kernel")
+    return dict(row.words).get(".".join(version.split(".")[:2]))
+
+
 def check_host(changed: Mapping[str, int]) -> dict[str, int]:
     """Every tunable of host and page cache, with these changed. InputError if wrong."""
     return host(changed).values

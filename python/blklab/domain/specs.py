@@ -18,6 +18,7 @@ from blklab.errors import InputError, unknown
 from blklab.workloads import WORKLOADS
 
 GUEST: Mapping[str, int] = {
+    "kernel": 7003,
     "cpus": 1,
     "kernel_cpus": 1,
     "submit_ns": 0,
@@ -40,7 +41,7 @@ work takes no time, and its disk, behind its own transport, has no file system; 
 disk lets a nanosecond pass after commands have ended, and its clock stands still while the kernel
 takes an I/O. The native driver reads no clock between
 I/Os, and reaps each I/O when it is done."""
-NO_WORK = ("hz", "budget", "partitions", "interrupt_ns", "clock_stands", "kernel_cpus")
+NO_WORK = ("kernel", "hz", "budget", "partitions", "interrupt_ns", "clock_stands", "kernel_cpus")
 """Values of a guest that are no CPU work."""
 _GUEST = "guest"
 _FILE = "@"
@@ -49,20 +50,24 @@ _FORMAT = "format="
 _HOST_FILE_BYTES_MAX = 1 << 20
 
 
-def guest(hz: int, has_transports: bool) -> dict[str, int]:
+def guest(hz: int, has_transports: bool, version: str) -> dict[str, int]:
     """`GUEST` with a kernel's own ticks per second and transports of disks: those that blklab's
-    patches do not fit have 100, and a driver without a budget (ublk)."""
+    patches do not fit have 100, and a driver without a budget (ublk). Its version is that of the
+    kernel, or the default if it is not simulated."""
     own = {"hz": hz} if has_transports else {"hz": hz, "budget": 0, "interrupt_ns": 0}
-    return {**GUEST, **own}
+    number = core.kernel_number(version)
+    return {**GUEST, **own, **({} if number is None else {"kernel": number})}
 
 
-def guest_name(hz: int, has_transports: bool, driver: str) -> str:
+def guest_name(hz: int, has_transports: bool, version: str, driver: str) -> str:
     """A guest's host by default, as a text for ``--host``: ``guest`` or ``guest,hz=100``; with the
     native driver the simulator's own but for what a guest cannot have."""
-    own = guest(hz, has_transports)
+    own = guest(hz, has_transports, version)
     base = core.check_host({}) if driver == "native" else GUEST
     names = NO_WORK if driver == "native" else own
-    changed = (f"{name}={own[name]}" for name in names if own[name] != base[name])
+    changed = (
+        f"{name}={core.host_text(name, own[name])}" for name in names if own[name] != base[name]
+    )
     return ",".join([*([] if driver == "native" else [_GUEST]), *changed])
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from blklab.domain import core
 from blklab.domain.latencies import OPERATION_TEXT, RANKED_BY
 from blklab.domain.measurement import PERCENTILES, Measurement
 from blklab.domain.result import Figure
@@ -246,7 +247,7 @@ def _rig(one: Comparison) -> list[str]:
 
 
 def _host(one: Comparison) -> list[str]:
-    return [f"{name}={value}" for name, value in one.setup["host"].items()]
+    return [f"{name}={core.host_text(name, value)}" for name, value in one.setup["host"].items()]
 
 
 def _version(one: Comparison) -> list[str]:

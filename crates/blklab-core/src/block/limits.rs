@@ -40,5 +40,6 @@ pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Setting
         max_sectors: max_sectors.min(disk.max_hw_sectors),
         cpus,
         ticks: host.ticks,
+        kernel: host.kernel,
     }
 }

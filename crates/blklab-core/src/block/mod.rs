@@ -293,6 +293,11 @@ impl Block {
         if bio.fua && !self.volatile_write_cache {
             return self.take(now, &Bio { fua: false, ..*bio }, manner, disk);
         }
+        if self.rules.plugs_each_bio && !manner.plugged {
+            let submitted = self.take(now, bio, Manner { plugged: true, ..manner }, disk);
+            self.unplug(now, disk);
+            return submitted;
+        }
         if manner.again.is_none() && (self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio)) {
             return Submitted::Taken;
         }

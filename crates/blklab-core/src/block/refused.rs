@@ -19,6 +19,9 @@
 //! Without a flush only a disk that takes fewer commands than the host adapter has tags refuses
 //! anything, such as SATA without NCQ.
 //!
+//! Before Linux 7 the flush itself is refused while the disk has anything else to do, and since it is
+//! the first of the list, nothing else goes until then ([`super::rules::Rules::keeps_flush`]).
+//!
 //! A driver that refuses a request beside a flush blocks the disk: until a command ends, SCSI gives no
 //! budget, and the driver is not asked (`device_blocked`).
 
@@ -26,7 +29,7 @@ use std::collections::VecDeque;
 
 use super::{Block, Worker};
 use crate::disk::AnyDisk;
-use crate::request::{Bio, RequestId};
+use crate::request::{Bio, Op, RequestId};
 use crate::scheduler::{AnyScheduler, Scheduler};
 use crate::units::Nanos;
 
@@ -95,10 +98,22 @@ impl Block {
     /// The disk takes one more command.
     #[inline]
     pub(super) fn takes_one_more(&self, hw_queue: u16) -> bool {
-        self.hw_queues[usize::from(hw_queue)].in_flight < self.limits.queue_depth && !self.flushes.excludes
+        !self.is_out_of_budget(hw_queue) && !self.flushes.excludes
+    }
+
+    /// The driver takes the first of the refused requests.
+    fn takes_refused(&self, hw_queue: u16) -> bool {
+        let queue = &self.hw_queues[usize::from(hw_queue)];
+        let is_flush = |&id: &RequestId| self.requests[id].op == Op::Flush;
+        let is_sent_back = self.rules.flush_alone
+            && !self.rules.keeps_flush
+            && queue.in_flight > 0
+            && queue.refused.requests.front().is_some_and(is_flush);
+        self.takes_one_more(hw_queue) && !is_sent_back
     }
 
     /// SCSI has no budget for one more command.
+    #[inline]
     fn is_out_of_budget(&self, hw_queue: u16) -> bool {
         let queue = &self.hw_queues[usize::from(hw_queue)];
         queue.in_flight >= self.limits.queue_depth || queue.refused.blocked
@@ -232,7 +247,7 @@ impl Block {
     /// Issues requests of the list in order; false if the disk does not take all of them.
     fn issue_refused(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) -> bool {
         let index = usize::from(hw_queue);
-        while self.takes_one_more(hw_queue)
+        while self.takes_refused(hw_queue)
             && let Some(id) = self.hw_queues[index].refused.requests.pop_front()
         {
             self.issue(now, id, disk);

@@ -23,6 +23,8 @@ pub(super) struct Rules {
     pub plug_sorted: bool,
     /// A request that comes without a plug may be appended to a waiting one.
     pub joins_without_plug: bool,
+    /// See [`Kernel::plugs_each_bio`](crate::kernel::Kernel::plugs_each_bio).
+    pub plugs_each_bio: bool,
     /// The submitter of a request without a plug also dispatches it. Otherwise a worker of
     /// `kblockd` does, once its CPU is free of the submitter; everything that has come until then
     /// is sorted and merged together (`blk_mq_submit_bio`).
@@ -39,6 +41,9 @@ pub(super) struct Rules {
     /// While the driver has a flush it refuses all else, and it gives the flush to the disk only when
     /// that has nothing else to do (`ata_std_qc_defer`, `ata_scsi_schedule_deferred_qc`).
     pub flush_alone: bool,
+    /// The driver takes such a flush at any time and keeps it until then. Otherwise it refuses it
+    /// ([`Kernel::keeps_flush`](crate::kernel::Kernel::keeps_flush)).
+    pub keeps_flush: bool,
     /// The scheduler is asked for a request even if none waits (`__elv_next_request`); blk-mq first
     /// looks whether there is work (`has_work`). What the question changes, such as the end of a
     /// turn, then comes later.
@@ -62,11 +67,13 @@ impl Rules {
                 plug_merges: usize::MAX,
                 plug_sorted: true,
                 joins_without_plug: false,
+                plugs_each_bio: false,
                 runs_without_plug: true,
                 always_restarts: true,
                 peeks: true,
                 refuses: false,
                 flush_alone: is_libata,
+                keeps_flush: true,
                 asks_in_vain: true,
                 tags,
                 clock_stands,
@@ -76,11 +83,13 @@ impl Rules {
                 plug_merges: 1,
                 plug_sorted: false,
                 joins_without_plug: true,
+                plugs_each_bio: host.kernel.plugs_each_bio,
                 runs_without_plug: !scheduler.is_elevator(),
                 always_restarts: false,
                 peeks: !host.has_budget(disk),
                 refuses: host.has_budget(disk) && !scheduler.is_elevator(),
                 flush_alone: is_libata,
+                keeps_flush: host.kernel.keeps_flush,
                 asks_in_vain: false,
                 tags,
                 clock_stands,

@@ -4,6 +4,7 @@
 use super::*;
 use crate::disk::catalogue;
 use crate::host::Host;
+use crate::kernel::Kernel;
 use crate::request::{IoPrio, PrioClass};
 use crate::scheduler::spec::SchedulerSpec;
 use crate::units::Sector;
@@ -25,11 +26,14 @@ impl Rig {
     }
 
     fn with_depth(scheduler: &str, budget: bool, queue_depth: u32) -> Rig {
+        Rig::on(Host { budget: Some(budget), ..Host::FREE }, scheduler, queue_depth)
+    }
+
+    fn on(host: Host, scheduler: &str, queue_depth: u32) -> Rig {
         let spec = SchedulerSpec::parse(scheduler).expect("a good scheduler");
         let disk = catalogue::model("wd10ezrx").expect("a shipped disk").build(1);
         let limits = queue_limits(disk.limits(), spec.info, &Host::FREE, &spec.queue);
-        let limits = QueueLimits { queue_depth, ..limits };
-        let host = Host { budget: Some(budget), ..Host::FREE };
+        let limits = QueueLimits { queue_depth, kernel: host.kernel, ..limits };
         let elevator = AnyScheduler::new(spec.info.name, &spec.settings, &limits, &Tasks::default())
             .expect("registered");
         Rig { block: Block::new(&disk, limits, elevator, Tasks::default(), &host), disk, now: Nanos::ZERO }
@@ -78,6 +82,11 @@ impl Rig {
         }
         ended
     }
+}
+
+/// A host with that version of Linux, whose driver has a budget.
+fn linux(number: i64) -> Host {
+    Host { kernel: Kernel::of(number), budget: Some(true), ..Host::FREE }
 }
 
 /// How a process submits an I/O to a bare device.
@@ -245,6 +254,21 @@ fn requests_without_a_plug_are_sorted_until_their_submitter_sleeps() {
 }
 
 #[test]
+fn in_linux_6_12_a_request_without_a_plug_does_not_wait_for_the_worker() {
+    for scheduler in ["mq-deadline", "kyber", "bfq"] {
+        for (number, at_disk, after) in [(6012, 2, 2), (7003, 0, 1)] {
+            let mut rig = Rig::on(linux(number), scheduler, 8);
+            for sector in [900, 908] {
+                rig.submit_as(sector, WITHOUT_PLUG);
+            }
+            assert_eq!(rig.block.in_flight, at_disk, "{scheduler}");
+            rig.block.run_worker(rig.now, 0, &mut rig.disk);
+            assert_eq!(rig.block.in_flight, after, "{scheduler}: merged, or issued one by one");
+        }
+    }
+}
+
+#[test]
 fn neighbours_that_come_without_a_plug_become_one_request_before_the_worker_runs() {
     let mut rig = Rig::new("mq-deadline");
     for sector in [100, 108, 116] {
@@ -408,6 +432,25 @@ fn nothing_else_goes_to_a_sata_disk_that_has_a_flush() {
         rig.plug([100]);
         assert_eq!(rig.block.in_flight, 1, "{scheduler}: the flush");
         assert_eq!(rig.end_all(), [vec![FLUSHED], vec![100]], "{scheduler}");
+    }
+}
+
+#[test]
+fn before_linux_7_a_flush_is_sent_back_while_the_disk_has_other_commands_and_nothing_passes_it() {
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
+        for (number, with_flush) in [(6012, 3), (7003, 4)] {
+            let mut rig = Rig::on(linux(number), scheduler, 8);
+            rig.plug([1000, 3000, 5000]);
+            rig.flush();
+            assert_eq!(rig.block.in_flight, with_flush, "{scheduler}: with the driver");
+            rig.plug([100]);
+            rig.submit_as(7000, WITHOUT_PLUG);
+            rig.block.run_worker(rig.now, 0, &mut rig.disk);
+            assert_eq!(rig.block.in_flight, with_flush, "{scheduler}: nothing else");
+            let ended = rig.end_all();
+            assert_eq!(ended[3], [FLUSHED], "{scheduler}: {ended:?}");
+            assert_eq!(ended.concat().len(), 6, "{scheduler}: all end");
+        }
     }
 }
 

@@ -145,7 +145,7 @@ impl Machine<'_> {
             BackingConfig { read_ahead, max_io, request_pages }
         };
         let backings: Vec<_> = read_ahead.into_iter().zip(max_io).map(backing).collect();
-        let config = MemoryConfig::new(memory, host.ticks, host.kernel_cpus);
+        let config = MemoryConfig::new(memory, host.ticks, host.kernel_cpus, host.kernel);
         let config = MemoryConfig {
             memory: Bytes(config.memory.0.saturating_sub(locked.0).max(MEMORY_LEFT.0)),
             ..config

@@ -13,6 +13,7 @@ mod driver;
 pub mod spec;
 
 use crate::disk::DiskLimits;
+use crate::kernel::{self, Kernel};
 use crate::scheduler::Info;
 use crate::scheduler::registry::{self, LOCKS};
 use crate::ticks::Ticks;
@@ -35,6 +36,15 @@ pub const TUNABLES: &[Tunable] = &{
 
 /// The host's own. The defaults are an ordinary desktop of the 2020s.
 const OWN: &[Tunable] = &[
+    Tunable {
+        name: "kernel",
+        unit: Unit::Word(kernel::VERSIONS),
+        default: kernel::NEWEST,
+        min: kernel::VERSIONS[0].1,
+        max: kernel::NEWEST,
+        help: "version of Linux whose block layer, schedulers and page cache are simulated; in files of results and in \
+               Python its number, 7003 for 7.3",
+    },
     Tunable {
         name: "cpus",
         unit: Unit::Count,
@@ -186,6 +196,8 @@ const OWN: &[Tunable] = &[
 /// The host's CPUs and the costs of work on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
+    /// What its version of Linux does.
+    pub kernel: Kernel,
     /// CPUs.
     pub cpus: u16,
     /// CPUs for which the kernel has queues and counters.
@@ -226,6 +238,7 @@ pub struct Host {
 impl Host {
     /// CPU work takes no time.
     pub const FREE: Host = Host {
+        kernel: Kernel::LATEST,
         cpus: 4,
         kernel_cpus: 4,
         submit: Nanos::ZERO,
@@ -256,6 +269,7 @@ impl Host {
         let get = |name| settings.get(name).unsigned_abs();
         let cpus = get("cpus") as u16;
         Host {
+            kernel: Kernel::of(settings.get("kernel")),
             cpus,
             kernel_cpus: match get("kernel_cpus") as u16 {
                 0 => cpus,

@@ -3,7 +3,9 @@
 
 use blklab_base::text::shown;
 
+use super::{Host, TUNABLES};
 use crate::InputError;
+use crate::tunable::Unit;
 
 /// The expected form.
 const EXPECTED: &str = "name=number, @FILE or guest";
@@ -35,14 +37,16 @@ impl HostSpec {
                 }
                 continue;
             }
-            let pair = piece.split_once('=').and_then(|(name, value)| {
-                let value = value.trim().parse::<i64>().ok()?;
-                Some((name.trim(), value)).filter(|(name, _)| !name.is_empty())
-            });
-            let Some((name, value)) = pair else {
+            let wrong = || {
                 let found = shown(piece);
                 let reason = format!("--host: expected {EXPECTED}, found '{found}'; see: blklab host");
-                return Err(InputError::new(reason).found(found).expected(EXPECTED));
+                InputError::new(reason).found(found).expected(EXPECTED)
+            };
+            let (name, value) = piece.split_once('=').ok_or_else(wrong)?;
+            let (name, value) = (name.trim(), value.trim());
+            let value = match word(name, value) {
+                Some(found) => found?,
+                None => value.parse().ok().filter(|_| !name.is_empty()).ok_or_else(wrong)?,
             };
             if spec.values.iter().any(|(other, _)| other == name) {
                 let name = shown(name);
@@ -52,6 +56,13 @@ impl HostSpec {
         }
         Ok(spec)
     }
+}
+
+/// The number of a value that is a word, or its error; `None` for a tunable whose values are numbers.
+fn word(name: &str, value: &str) -> Option<Result<i64, InputError>> {
+    TUNABLES.iter().find(|row| row.name == name && matches!(row.unit, Unit::Word(_)))?;
+    let mut settings = Host::settings();
+    Some(settings.set(name, value).map(|()| settings.get(name)).map_err(InputError::from))
 }
 
 #[cfg(test)]
@@ -71,6 +82,16 @@ mod tests {
         assert_eq!(spec.values, [("cpus".to_owned(), 4), ("hz".to_owned(), 100)]);
         assert_eq!(HostSpec::parse(""), Ok(HostSpec::default()));
         assert_eq!(HostSpec::parse("@my.toml").expect("a file").base.as_deref(), Some("@my.toml"));
+    }
+
+    #[test]
+    fn a_kernel_is_a_version_and_another_one_is_refused_with_those_there_are() {
+        let spec = HostSpec::parse("guest,kernel=6.12").expect("a version");
+        assert_eq!(spec.values, [("kernel".to_owned(), 6012)]);
+        for wrong in ["6.13", "7", "", "6.12.107"] {
+            let told = format!("host:kernel: expected 6.12 or 7.3, found '{wrong}'");
+            assert_eq!(error(&format!("kernel={wrong}")), told);
+        }
     }
 
     #[test]

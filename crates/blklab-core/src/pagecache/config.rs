@@ -1,6 +1,7 @@
 //! The page cache's settings: sysctls of `/proc/sys/vm`, the queues' read-ahead, the memory.
 
 use super::PAGE_BYTES;
+use crate::kernel::Kernel;
 use crate::ticks::Ticks;
 use crate::tunable::{Settings, Tunable, Unit};
 use crate::units::{Bytes, Nanos};
@@ -86,6 +87,8 @@ pub struct MemoryConfig {
     pub ticks: Ticks,
     /// CPUs, each of which counts some pages before all see them.
     pub cpus: u16,
+    /// What the host's version of Linux does.
+    pub kernel: Kernel,
 }
 
 /// The page cache's settings for a backing device: a disk, or a volume of several.
@@ -108,8 +111,8 @@ impl MemoryConfig {
         Settings::defaults("page cache", TUNABLES)
     }
 
-    /// From settings of the table in [`TUNABLES`], and the ticks and CPUs of the host.
-    pub fn new(settings: &Settings, ticks: Ticks, cpus: u16) -> MemoryConfig {
+    /// From settings of the table in [`TUNABLES`], and the ticks, CPUs and kernel of the host.
+    pub fn new(settings: &Settings, ticks: Ticks, cpus: u16, kernel: Kernel) -> MemoryConfig {
         // The table's bounds keep every value non-negative.
         let get = |name| settings.get(name).unsigned_abs();
         let centiseconds = |name| Nanos::from_millis(get(name) * 10);
@@ -123,6 +126,7 @@ impl MemoryConfig {
             dirty_writeback: centiseconds("dirty_writeback_centisecs"),
             ticks,
             cpus,
+            kernel,
         }
     }
 
@@ -146,7 +150,7 @@ mod tests {
 
     #[test]
     fn defaults_are_the_kernels() {
-        let config = MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4);
+        let config = MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4, Kernel::LATEST);
         assert_eq!(config.dirty_expire, Nanos::from_secs(30));
         assert_eq!(config.dirty_writeback, Nanos::from_secs(5));
         // 8 GiB are 2,097,152 pages (+ 1); 10 % are 409/4096 of them, 20 % 819/4096.
@@ -155,7 +159,8 @@ mod tests {
 
     #[test]
     fn sizes_replace_ratios_and_the_background_stays_below_the_limit() {
-        let mut config = MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4);
+        let mut config =
+            MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4, Kernel::LATEST);
         config.dirty = Bytes::from_mib(4);
         assert_eq!(config.dirty_limits(), (512, 1024));
         config.dirty_background = Bytes::from_mib(1);

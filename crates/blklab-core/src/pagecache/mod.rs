@@ -144,6 +144,8 @@ pub struct PageCache {
     /// Pages dirtied by all writers since the last check.
     unchecked: u64,
     completions: Completions,
+    /// See [`Kernel`](crate::kernel::Kernel).
+    background_share_has_floor: bool,
 }
 
 impl PageCache {
@@ -168,6 +170,7 @@ impl PageCache {
             check_pages: (limit / 32).max(16),
             unchecked: 0,
             completions: Completions::new(config.ticks),
+            background_share_has_floor: config.kernel.background_share_has_floor,
         }
     }
 

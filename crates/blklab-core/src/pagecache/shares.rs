@@ -4,7 +4,8 @@
 //! After `lib/flex_proportions.c` and `__wb_calc_thresh` of Linux 7.3: a device's share is its part
 //! of all pages written lately, of which those of each earlier period of three seconds count half as
 //! much. So a fast device may have many dirty pages and a slow one few, and both take about as long
-//! to write. A device that has written nothing has an eighth of what is left below the limit.
+//! to write. A device that has written nothing has an eighth of what is left below the limit; in 6.12
+//! it has no share of the background threshold.
 //!
 //! A share is no limit of its own: it slows the device's writers down
 //! ([`Throttle`](super::throttle::Throttle)) and starts its flusher. Left out: `min_ratio` and
@@ -64,10 +65,14 @@ impl Completions {
 
     /// The device's share of `limit`, while `dirty` pages of all devices count towards it.
     pub fn share(&mut self, completed: &mut Completed, limit: u64, dirty: u64, now: Nanos) -> u64 {
+        self.of_written(completed, limit, now).max(limit.saturating_sub(dirty) / 8)
+    }
+
+    /// Its part of `limit` by what it has written.
+    pub fn of_written(&mut self, completed: &mut Completed, limit: u64, now: Nanos) -> u64 {
         self.age(self.ticks.at(now));
         completed.age(self.period);
-        let of_written = limit * completed.pages / self.pages.max(completed.pages).max(1);
-        of_written.max(limit.saturating_sub(dirty) / 8)
+        limit * completed.pages / self.pages.max(completed.pages).max(1)
     }
 }
 

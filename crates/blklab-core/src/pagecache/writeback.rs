@@ -335,7 +335,12 @@ impl PageCache {
         let dirty = self.pages.dirty;
         let backing = &mut self.backings[at];
         dirty > self.background || {
-            let share = self.completions.share(&mut backing.completed, self.background, dirty, now);
+            let completed = &mut backing.completed;
+            let share = if self.background_share_has_floor {
+                self.completions.share(completed, self.background, dirty, now)
+            } else {
+                self.completions.of_written(completed, self.background, now)
+            };
             backing.throttle.dirty() - backing.writeback > share
         }
     }

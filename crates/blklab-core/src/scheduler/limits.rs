@@ -1,5 +1,6 @@
 //! The limits of a request queue, and the tunables in `queue/` that set them.
 
+use crate::kernel::Kernel;
 use crate::ticks::Ticks;
 use crate::tunable::{Tunable, Unit};
 
@@ -20,6 +21,8 @@ pub struct QueueLimits {
     pub cpus: u16,
     /// The host's coarse clock, for schedulers that count in jiffies.
     pub ticks: Ticks,
+    /// What the host's version of Linux does.
+    pub kernel: Kernel,
 }
 
 /// What an administrator can set in `queue/`.

@@ -65,6 +65,8 @@ pub struct MqDeadline {
     fifo_batch: u32,
     prio_aging_expire: Nanos,
     async_depth: u32,
+    /// See [`Scheduler::least_depth`].
+    least_depth: u32,
 
     lanes: Lanes<{ 2 * LEVELS }>,
     /// First sector of the last dispatched request, per lane.
@@ -199,6 +201,7 @@ impl Scheduler for MqDeadline {
             fifo_batch: settings.get("fifo_batch") as u32,
             prio_aging_expire: span(settings, "prio_aging_expire"),
             async_depth,
+            least_depth: if limits.kernel.deadline_wakes_in_batches { async_depth } else { 1 },
             lanes: Lanes::with_capacity(requests),
             latest: [Sector(0); 2 * LEVELS],
             queued: [0; LEVELS],
@@ -262,7 +265,7 @@ impl Scheduler for MqDeadline {
     }
 
     fn least_depth(&self) -> u32 {
-        self.async_depth
+        self.least_depth
     }
 
     #[inline]

@@ -109,11 +109,12 @@ class KernelRig(ModelledDisks):
         disk = "of its transport" if self._kernel.has_transports else "ublk, without a budget"
         text = f"{kernel['text']}, driver {self._driver}, disk {disk}, clock {_TIME_TRAVEL}"
         hz, has_transports = self._kernel.hz, self._kernel.has_transports
+        version = self._kernel.version
         if self._driver == "native":
             clock, host = "virtual", f"CPUs as modelled, {hz} ticks per second, no file system"
         else:
             clock, host = _CLOCKS[_TIME_TRAVEL], f"1 CPU, {hz} ticks per second, no file system"
-        same = f"--host {specs.guest_name(hz, has_transports, self._driver)}"
+        same = f"--host {specs.guest_name(hz, has_transports, version, self._driver)}"
         return {
             "text": f"{text}: {clock}; host: {host} ({same})",
             "kernel": kernel,
@@ -125,7 +126,8 @@ class KernelRig(ModelledDisks):
         """See :class:`blklab.rigs.Rig`."""
         values = core.check_host(changed)
         counts = host_that_counts(self._driver)
-        own = specs.guest(self._kernel.hz, self._kernel.has_transports)
+        kernel = self._kernel
+        own = specs.guest(kernel.hz, kernel.has_transports, kernel.version)
         for name, value in changed.items():
             # A scheduler's CPU work takes no time there either.
             its = own.get(name, 0)
@@ -135,6 +137,10 @@ class KernelRig(ModelledDisks):
                     if self._driver == "native" or name not in cpu_work()
                     else ("; --driver native can work on modelled CPUs")
                 )
+                if name == "kernel":
+                    raise InputError(
+                        f"--host: kernel is {core.host_text(name, value)}, but {kernel.text}"
+                    )
                 raise InputError(
                     f"--host: {name} is {its} in a guest; with --rig kernel --driver "
                     f"{self._driver} you can set {', '.join(sorted(counts))}{native}"

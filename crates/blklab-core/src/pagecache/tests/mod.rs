@@ -6,6 +6,7 @@ mod reclaim;
 mod writeback;
 
 use super::*;
+use crate::kernel::Kernel;
 use crate::ticks::Ticks;
 use crate::units::Bytes;
 
@@ -14,7 +15,7 @@ const MIB: u64 = 1024 * KIB;
 
 /// The defaults, on four CPUs with 1,000 ticks a second.
 fn config() -> MemoryConfig {
-    MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4)
+    MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4, Kernel::LATEST)
 }
 
 /// The defaults, for a disk with that `max_sectors_kb`.

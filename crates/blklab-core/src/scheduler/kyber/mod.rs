@@ -17,7 +17,8 @@
 //!   and `write_lat_nsec`: if some domain's time in the disk was too long (p90), domains with low
 //!   latency get fewer tokens; a domain whose total time is too long (p99) gets more. See
 //!   `latency.rs`.
-//! * All but synchronous reads may use three quarters of a hardware queue's requests.
+//! * All but synchronous reads may use three quarters of a hardware queue's requests; before 7.0 that
+//!   was so for asynchronous requests only.
 //!
 //! A hardware queue that found no token runs again when tokens come back, several at a time
 //! ([`Scheduler::woken`]); until then requests collect in the per-CPU lists.
@@ -97,6 +98,8 @@ impl HwQueue {
 /// The state of kyber.
 pub struct Kyber {
     async_depth: u32,
+    /// Synchronous writes are limited too.
+    limits_sync_writes: bool,
     links: Links,
     /// Per CPU and domain, in order of arrival.
     cpus: Vec<[List; DOMAINS]>,
@@ -209,6 +212,7 @@ impl Scheduler for Kyber {
         let target = |name| Nanos(settings.get(name) as u64);
         Kyber {
             async_depth: (u64::from(limits.nr_requests) * ASYNC_PERCENT / 100) as u32,
+            limits_sync_writes: limits.kernel.kyber_limits_sync_writes,
             links: Links::with_capacity(limits.nr_requests as usize),
             cpus: vec![[List::EMPTY; DOMAINS]; cpus],
             hw_queues: (0..limits.hw_queues).map(|_| HwQueue::new(cpus)).collect(),
@@ -292,7 +296,8 @@ impl Scheduler for Kyber {
     }
 
     fn depth_limit(&self, _: &Queue<'_>, _: ProcessId, op: Op, sync: bool) -> u32 {
-        if sync && !op.is_write() { u32::MAX } else { self.async_depth }
+        let is_free = sync && !(op.is_write() && self.limits_sync_writes);
+        if is_free { u32::MAX } else { self.async_depth }
     }
 
     fn least_depth(&self) -> u32 {

@@ -4,6 +4,7 @@ use super::super::AnyScheduler;
 use super::super::journal::Decision;
 use super::super::testing::{Rig, Submitted, bio, limits};
 use super::super::{Merge, QueueLimits};
+use crate::kernel::Kernel;
 use crate::request::Op::{self, Discard, Read, Write};
 use crate::request::{Bio, ProcessId};
 use crate::units::Nanos;
@@ -247,4 +248,17 @@ fn a_bio_that_flushes_counts_as_a_write_that_was_very_long_in_the_disk() {
     };
     assert_eq!(read_depth(0), 256);
     assert!(read_depth(100) < 256, "a tenth of the writes is slow, and reads are fast");
+}
+
+#[test]
+fn before_linux_7_only_asynchronous_requests_are_limited() {
+    let limits_of = |number| {
+        let limits = QueueLimits { kernel: Kernel::of(number), ..limits() };
+        let rig = Rig::with_limits("kyber", &[], limits);
+        [(Op::Read, true), (Op::Write, true), (Op::Read, false), (Op::Write, false)]
+            .map(|(op, sync)| rig.depth_limit(ProcessId(0), op, sync))
+    };
+    let all = u32::MAX;
+    assert_eq!(limits_of(6012), [all, all, 48, 48]);
+    assert_eq!(limits_of(7003), [all, 48, 48, 48]);
 }

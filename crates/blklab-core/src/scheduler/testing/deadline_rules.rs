@@ -1,6 +1,7 @@
 //! The rules of deadline and mq-deadline, and the effect of each of their tunables.
 
 use super::{Rig, Submitted, bio, bio_of, limits};
+use crate::kernel::Kernel;
 use crate::request::Op::{Discard, Read, Write};
 use crate::request::{Bio, PrioClass, ProcessId};
 use crate::scheduler::journal::Decision;
@@ -224,6 +225,16 @@ fn async_depth_limits_all_but_synchronous_reads() {
         assert_eq!(depth(0).depth_limit(ProcessId(0), op, sync), limits().nr_requests);
     }
     assert_eq!([limited, depth(0)].map(|rig| rig.scheduler.least_depth()), [7, limits().nr_requests]);
+}
+
+#[test]
+fn before_linux_7_mq_deadline_told_the_tags_a_least_depth_of_one() {
+    let older = QueueLimits { kernel: Kernel::of(6012), ..limits() };
+    let rig = Rig::with_limits("mq-deadline", &[], older);
+    assert_eq!(
+        (rig.scheduler.least_depth(), rig.depth_limit(ProcessId(0), Write, true)),
+        (1, limits().nr_requests)
+    );
 }
 
 #[test]

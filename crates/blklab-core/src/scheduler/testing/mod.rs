@@ -23,6 +23,7 @@ pub(in crate::scheduler) fn limits() -> QueueLimits {
         max_sectors: 64,
         cpus: 4,
         ticks: Ticks::per_second(1000),
+        kernel: crate::kernel::Kernel::LATEST,
     }
 }
 

@@ -13,7 +13,8 @@
 //! The state is `nr_requests` and the four limits, computed once, when the queue gets its scheduler.
 //! Nothing changes them during a run; the block layer asks for the limit before it allocates a request.
 //!
-//! Follows `bfq_depth_updated` and `bfq_limit_depth` of Linux 7.3. Left out: a change of `nr_requests`
+//! Follows `bfq_depth_updated` and `bfq_limit_depth` of Linux 7.3, whose limits are not those of
+//! versions before 7.0. Left out: a change of `nr_requests`
 //! or `async_depth` during a run, which no rig makes.
 
 use crate::request::Op;
@@ -41,6 +42,9 @@ impl Depths {
     /// `nr_requests` changes that.
     pub fn new(queue: &QueueLimits) -> Depths {
         let nr_requests = queue.nr_requests;
+        if !queue.kernel.bfq_limits_follow_async_depth {
+            return Depths::of_requests(nr_requests);
+        }
         let single = queue.hw_queues == 1;
         let tags = if single { queue.queue_depth.max(ADAPTER_TAGS) } else { queue.queue_depth };
         let unchanged = nr_requests == 2 * tags.min(DEFAULT_REQUESTS);
@@ -49,7 +53,15 @@ impl Depths {
             (true, false) => tags,
             (false, _) => (nr_requests * 3) >> 2,
         };
-        let limits = [[depth * 2 / 3, depth], [depth >> 2, depth >> 1]];
+        Depths::with(nr_requests, [[depth * 2 / 3, depth], [depth >> 2, depth >> 1]])
+    }
+
+    /// Before 7.0: parts of `nr_requests` (`bfq_update_depths`).
+    fn of_requests(nr: u32) -> Depths {
+        Depths::with(nr, [[nr >> 1, (nr * 3) >> 2], [(nr * 3) >> 4, (nr * 6) >> 4]])
+    }
+
+    fn with(nr_requests: u32, limits: [[u32; 2]; 2]) -> Depths {
         Depths { nr_requests, limits: limits.map(|pair| pair.map(|limit| limit.max(1))) }
     }
 
@@ -68,6 +80,7 @@ impl Depths {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Kernel;
     use crate::scheduler::testing::limits;
 
     /// Limits of reads, synchronous writes and asynchronous writes.
@@ -89,6 +102,14 @@ mod tests {
         let changed = QueueLimits { nr_requests: 100, ..limits() };
         assert_eq!(limits_of(&changed, false), [100, 75, 50]);
         assert_eq!(limits_of(&changed, true), [100, 37, 18]);
+    }
+
+    #[test]
+    fn before_linux_7_limits_are_parts_of_the_number_of_requests() {
+        let older = QueueLimits { kernel: Kernel::of(6012), ..limits() };
+        assert_eq!(limits_of(&older, false), [64, 48, 32]);
+        assert_eq!(limits_of(&older, true), [64, 24, 12]);
+        assert_eq!(limits_of(&QueueLimits { nr_requests: 2, ..older }, true), [2, 1, 1]);
     }
 
     #[test]

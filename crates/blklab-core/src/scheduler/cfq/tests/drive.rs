@@ -22,6 +22,7 @@ pub(super) fn limits(rotational: bool) -> QueueLimits {
         max_sectors: 256,
         cpus: 1,
         ticks: Ticks::per_second(1000),
+        kernel: crate::kernel::Kernel::LATEST,
     }
 }
 

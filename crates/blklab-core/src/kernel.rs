@@ -1,0 +1,76 @@
+//! What differs between the versions of Linux that can be simulated (`kernel` of the host).
+//!
+//! A version's differences stand here and nowhere else. Each is a field that names what the kernel
+//! does, with the version that brought it and the function in which to read it. The code that models
+//! the function looks at the field, never at a version. A new version is one more word in
+//! [`VERSIONS`], and a field for each difference that it shows.
+//!
+//! Known versions are those that `blklab verify` has compared with that kernel. In between, versions
+//! are those of the change as far as they are known, else "after 6.12".
+
+/// The known versions, oldest first, and their numbers: 1000 times the first part plus the second.
+pub const VERSIONS: &[(&str, i64)] = &[("6.12", 6012), ("7.3", 7003)];
+
+/// The number of the newest one, which is the default.
+pub const NEWEST: i64 = VERSIONS[VERSIONS.len() - 1].1;
+
+/// What a version of Linux does where versions differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// libata keeps a command that cannot be queued, such as a flush, until the disk has nothing else
+    /// to do, and refuses all others meanwhile (`ata_scsi_qc_issue`). Before 7.0 it sent the command
+    /// back, and again each time until then (`ata_std_qc_defer`).
+    pub keeps_flush: bool,
+    /// A bio whose submitter holds no plug has one of its own (`__submit_bio`, for the sake of one reading
+    /// of the clock), so that its request is dispatched at once, not by the worker. From 6.10, and no more
+    /// in 7.3.
+    pub plugs_each_bio: bool,
+    /// kyber limits synchronous writes as well as asynchronous requests (`kyber_limit_depth` with
+    /// `blk_mq_is_sync_read`). Before 7.0 it limited only the latter (`op_is_sync`).
+    pub kyber_limits_sync_writes: bool,
+    /// mq-deadline tells the tags its own least depth (`dd_depth_updated`), so that processes that wait
+    /// are woken in batches of up to eight. Before 7.0 it told 1: one at a time.
+    pub deadline_wakes_in_batches: bool,
+    /// bfq's limits are parts of the queue's `async_depth` (`bfq_depth_updated`). Before 7.0 they were
+    /// parts of `nr_requests` (`bfq_update_depths`).
+    pub bfq_limits_follow_async_depth: bool,
+    /// A device that has written little has at least an eighth of what is left below a limit of dirty
+    /// pages, below the background threshold too (`__wb_calc_thresh`). In 6.12 only a writer's rate
+    /// considered that (`wb_position_ratio`), and the flusher of such a device ran on.
+    pub background_share_has_floor: bool,
+}
+
+impl Kernel {
+    /// The default.
+    pub const LATEST: Kernel = Kernel::of(NEWEST);
+
+    /// The version with that number of [`VERSIONS`].
+    pub const fn of(number: i64) -> Kernel {
+        Kernel {
+            keeps_flush: number >= since(7, 0),
+            plugs_each_bio: number >= since(6, 10) && number < since(7, 3),
+            kyber_limits_sync_writes: number >= since(7, 0),
+            deadline_wakes_in_batches: number >= since(7, 0),
+            bfq_limits_follow_async_depth: number >= since(7, 0),
+            background_share_has_floor: number > since(6, 12),
+        }
+    }
+}
+
+const fn since(major: i64, minor: i64) -> i64 {
+    1000 * major + minor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_follow_from_the_words_and_rise() {
+        for (word, number) in VERSIONS {
+            let (major, minor) = word.split_once('.').expect("two parts");
+            assert_eq!(*number, since(major.parse().expect(word), minor.parse().expect(word)));
+        }
+        assert!(VERSIONS.is_sorted_by_key(|(_, number)| number));
+    }
+}
