@@ -54,6 +54,11 @@ def test_the_last_kernel_without_changes_is_taken_and_others_by_name(empty: Path
     assert cache.chosen(None).key == "e"
 
 
+def test_an_older_version_that_was_built_later_must_be_named(empty: Path) -> None:
+    keep(empty, PLAIN, replace(PLAIN, key="old", version="6.12.117", built_at="2027-01-01"))
+    assert cache.chosen(None).key == PLAIN.key
+
+
 def test_a_kernel_states_its_differences_from_the_published_one(empty: Path) -> None:
     keep(empty, PLAIN, *CHANGED)
     cache.give_name("mine", "b")

@@ -37,8 +37,8 @@ def job(seed: int, number: int, *, rotational: bool) -> Entry:
     """Job `number` of those that `seed` draws, for a hard disk or for flash.
 
     One to four processes, each with psync or libaio, in an area of its own: sequential, random or
-    mixed, 4 to 512 KiB, and some with think times, rates, priorities, late starts or clones. Half of
-    those that only write sync. Direct I/O, so that both rigs can be given the same sequence.
+    mixed, 4 to 512 KiB, and some with think times, rates, priorities, late starts or clones. Half
+    of those that only write sync. Direct I/O, so that both rigs can be given the same sequence.
     """
     chance = random.Random(f"{seed} {number}")
     seconds = _HARD_DISK_S if rotational else _FLASH_S

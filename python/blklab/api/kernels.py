@@ -225,7 +225,7 @@ def run_in_kernel(
     Args:
         command: program and arguments; ``{disk}`` in them is the disk.
         disk, scheduler, seed: see `simulate`; any scheduler that the kernel has.
-        kernel: a kernel from `list_kernels`; None is the last one built without changes.
+        kernel: a kernel from `list_kernels`; None is the newest one without changes.
         file_system: make one on the disk: ``ext4``; ``xfs`` or ``btrfs`` if the kernel has it.
         mount: its mount point.
         data: ``memory``, ``none`` (reads give zeros) or a file, see ``blklab kernel run --help``.

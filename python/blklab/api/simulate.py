@@ -68,7 +68,7 @@ def simulate(
         ignore_unsupported: leave out job options that are not simulated instead of refusing.
         rig: ``sim``, or ``kernel``: Linux itself above the modelled disk, or ``live``: this
             machine and a real disk, on which test files are made; a device is only read.
-        kernel: name of the kernel for the kernel rig; the last one built without changes if None.
+        kernel: name of the kernel for the kernel rig; the newest one without changes if None.
         driver: the program that issues the I/O on the kernel rig: ``fio``, the default, or
             ``native``, which a recording needs and gets by default.
 

@@ -92,7 +92,7 @@ def verify(
             `disks` also apply to `jobs` and `random`.
         quick: only a few workloads and disks of the matrix; takes some seconds.
         sample: only this many cells of the matrix, drawn by `seed`; 0 means all.
-        kernel: a kernel of ``blklab kernel list``; None is the last one built without changes.
+        kernel: a kernel of ``blklab kernel list``; None is the newest one without changes.
         seed: seed of all runs and of drawn jobs.
         out: a file for `Agreement.exported` as JSON; after an interrupt it has the cells that
             were compared until then.

@@ -176,7 +176,7 @@ def run(
     kernel: Annotated[
         str | None,
         typer.Option(
-            help="Kernel by name. [default: the last without changes]",
+            help="Kernel by name. [default: the newest without changes]",
             autocompletion=complete.kernel,
         ),
     ] = None,
@@ -296,7 +296,7 @@ def shell(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Kernel by name. [default: the last without changes]",
+            help="Kernel by name. [default: the newest without changes]",
             autocompletion=complete.kernel,
         ),
     ] = None,

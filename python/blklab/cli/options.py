@@ -67,7 +67,7 @@ KernelName = Annotated[
     typer.Option(
         "--kernel",
         help="With --rig kernel: the kernel's name; see: blklab kernel list. "
-        "[default: the last without changes]",
+        "[default: the newest without changes]",
         autocompletion=complete.kernel,
     ),
 ]

@@ -77,7 +77,7 @@ def verify(
     host: HostValues = None,
     kernel: Annotated[
         str | None,
-        typer.Option(help="A kernel of `blklab kernel list`. [default: the last without changes]"),
+        typer.Option(help="A kernel of `kernel list`. [default: the newest without changes]"),
     ] = None,
     seed: Annotated[
         int, typer.Option(min=0, max=2**63 - 1, help="Seed of all runs, of --random and --sample.")

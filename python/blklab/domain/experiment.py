@@ -66,7 +66,7 @@ class RigSpec:
     """``sim``: the simulator. ``kernel``: Linux itself above the modelled disk. ``live``: this
     machine and its disks."""
     kernel: str | None = None
-    """Kernel rig: a kernel of ``blklab kernel list``; None is the last one built without
+    """Kernel rig: a kernel of ``blklab kernel list``; None is the newest one without
     changes."""
     driver: str | None = None
     """Kernel rig: ``fio``, or ``native``, which is faster and replays recordings; None is fio for

@@ -99,6 +99,11 @@ class Kernel:
         return asdict(self) | {"image": str(self.image), "size_bytes": self.size_bytes}
 
     @property
+    def number(self) -> tuple[int, ...]:
+        """Its version as numbers: (7, 3, 4)."""
+        return tuple(map(int, re.findall(r"\d+", self.version, re.ASCII)))
+
+    @property
     def label(self) -> str:
         """Its name, or its key if it has none."""
         return self.names[0] if self.names else self.key
@@ -254,14 +259,17 @@ def find(name: str) -> Kernel:
 
 
 def chosen(name: str | None) -> Kernel:
-    """The kernel for a run: the kernel `name`, else the last one built without changes.
+    """The kernel for a run: the kernel `name`, else the newest version without changes, of which
+    the build that was made last.
 
     InputError if there is none: a kernel with changes must be named.
     """
     if name is not None:
         return find(name)
     there = kernels()
-    found = next((kernel for kernel in there if not kernel.changes), None)
+    unchanged = (kernel for kernel in there if not kernel.changes)
+    # Of equal ones max() takes the first, which was built last.
+    found = max(unchanged, key=lambda kernel: kernel.number, default=None)
     if found is None:
         with_changes = ", ".join(kernel.label for kernel in there[:_NAMES_TOLD])
         raise InputError(
