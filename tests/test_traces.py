@@ -51,7 +51,7 @@ def reads(count: int) -> bytes:
 def test_a_trace_is_shown_with_its_mix_times_and_processes() -> None:
     text = run("show", EXAMPLE)
     assert "blkparse; level bio, clock 1 ns\n40 I/Os" in text
-    for words in ("read         20  50.0 %", "Q2C    in all", "kworker/u8:1    77    16"):
+    for words in ("read         20  50.0 %", "Q2C    in all", "kworker/u8:1 77    16"):
         assert words in text
     found = json.loads(run("show", EXAMPLE, "--json"))
     assert found["count"] == 40
