@@ -99,8 +99,10 @@ def test_the_command_tells_it_in_words(tmp_path: Path) -> None:
     assert (
         "1. reader 7: read of 4 KiB at 0.000 GB, came at 0.005000 s, took 9 ms: 8 ms before" in text
     )
-    assert "while it waited, the disk got 3 I/Os: copy 9 3 writes or others (768 KiB)" in text
+    assert "while it waited, the disk got 3 I/Os: copy 9: 3 writes (768 KiB)" in text
     assert "0.010000 s copy 9: write of 256 KiB at 0.002 GB, came later" in text
+    each = " ".join(call("show", file, "--until", "14ms").split())
+    assert "1. reader 7: read" in each and "2. copy 9: write" in each and "3. " not in each
     as_json = json.loads(call("show", file, "--slowest", "2", "--json"))
     assert [one["io"]["op"] for one in as_json["slow"]] == ["read", "write"]
 

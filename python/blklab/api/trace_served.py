@@ -38,6 +38,7 @@ def served_trace(
     from_ns: int = 0,
     until_ns: int = 2**63 - 1,
     slowest: int = SLOWEST,
+    distinct: bool = False,
     trace_format: str | None = None,
     device: str | None = None,
     keep_steps: bool = False,
@@ -53,7 +54,8 @@ def served_trace(
         from_ns: the begin of the part,
         until_ns: and its end.
         slowest: this many of the slowest I/Os are kept, those for which processes wait (reads,
-            synchronous writes, flushes) before others, at most `SLOWEST_MAX`.
+            synchronous writes, flushes) before others,
+        distinct: of each process only its slowest, at most `SLOWEST_MAX`.
         trace_format, device, keep_steps: as of `read_trace`.
 
     Raises:
@@ -72,6 +74,7 @@ def served_trace(
             from_ns=from_ns,
             until_ns=until_ns,
             slowest=slowest,
+            distinct=distinct,
             listed=True,
             format=trace_format,
             device=device,

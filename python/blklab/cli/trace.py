@@ -129,7 +129,7 @@ def show(
             min=0,
             max=trace_served.SLOWEST_MAX,
             help="Show this many of the slowest I/Os, of that part or of the whole trace, and what "
-            f"the disk did meanwhile. [default: {trace_served.SLOWEST} of a part]",
+            f"the disk did meanwhile. [default: one of each of {trace_served.SLOWEST} processes]",
         ),
     ] = None,
     perfetto: Annotated[
@@ -156,6 +156,7 @@ def show(
             from_ns=asked.from_ns,
             until_ns=asked.until_ns,
             slowest=trace_served.SLOWEST if slowest is None else slowest,
+            distinct=slowest is None,
             **reads,
         )
         if as_json:

@@ -137,7 +137,7 @@ function gotten(got, names) {
   if (!got.ios) return "nothing";
   const kinds = (row) => [["read", 1], ["write", 2]].filter(([, column]) => row[column])
     .map(([name, column]) => `${several(row[column], name)} (${sized(row[column + 2])})`).join(" and ");
-  const rows = got.rows.map((row) => `${names[row[0]]} ${kinds(row)}`);
+  const rows = got.rows.map((row) => `${names[row[0]]}: ${kinds(row)}`);
   if (got.more) rows.push(`${several(got.more, "process").replace("processs", "processes")} more`);
   return `${several(got.ios, "I/O")}: ${rows.join("; ")}`;
 }

@@ -118,22 +118,21 @@ def _got_words(got: Sequence[ServedGot], names: Sequence[str], most: int) -> str
     count = sum(sum(one.ios) for one in got)
     parts = []
     for one in got[:most]:
-        kinds = zip(("read", "write or other"), one.ios, one.bytes, strict=True)
+        # The few flushes and discards count as writes.
+        kinds = zip(("read", "write"), one.ios, one.bytes, strict=True)
         told = [
             f"{number:,} {_several(kind, number)} ({size_text(size)})"
             for kind, number, size in kinds
             if number
         ]
-        parts.append(f"{names[one.process]} {' and '.join(told)}")
+        parts.append(f"{names[one.process]}: {' and '.join(told)}")
     more = len(got) - most
     rest = f"; and {more} processes more" if more > 0 else ""
     return f"{count:,} {_several('I/O', count)}: {'; '.join(parts)}{rest}"
 
 
 def _several(kind: str, count: int) -> str:
-    if count == 1:
-        return kind
-    return "writes or others" if kind == "write or other" else f"{kind}s"
+    return kind if count == 1 else f"{kind}s"
 
 
 def at_text(at_ns: int) -> str:
