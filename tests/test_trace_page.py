@@ -150,7 +150,7 @@ def chosen(browser: Browser) -> tuple[int, int]:
     return int(found[0]), int(found[1])
 
 
-def test_the_page_has_who_was_served_in_each_step(recording: str) -> None:
+def test_the_page_has_what_was_served_in_each_step(recording: str) -> None:
     blklab.trace_page(recording, "page.html")
     served = payload("page.html")["served"]
     assert served["processes"] == ["copy 2", "reader 1"] or served["processes"] == [
@@ -171,7 +171,7 @@ def test_the_page_has_who_was_served_in_each_step(recording: str) -> None:
 
 @needs_browser
 @pytest.mark.parametrize("size", [DESKTOP, PHONE])
-def test_a_window_is_chosen_by_dragging_and_tells_who_was_served(
+def test_a_window_is_chosen_by_dragging_and_tells_what_was_served(
     browser: Browser, recording: str, size: tuple[int, int]
 ) -> None:
     blklab.trace_page(recording, "page.html")

@@ -1,4 +1,4 @@
-"""Who was served in a part of a trace: ``blklab trace show --from --until --slowest``."""
+"""What was served in a part of a trace: ``blklab trace show --from --until --slowest``."""
 
 from __future__ import annotations
 

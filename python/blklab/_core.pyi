@@ -1162,7 +1162,7 @@ class ServedCounts:
     def step(self) -> int: ...
     @property
     def row(self) -> int:
-        """Of `TraceServed.processes` or `cgroups`."""
+        """Its row in `TraceServed.processes` or `cgroups`."""
     @property
     def came(self) -> int:
         """I/Os that were queued."""
@@ -1252,7 +1252,7 @@ class ServedSlow:
 
 @final
 class TraceServed:
-    """Who was served in a part of a trace."""
+    """What was served in a part of a trace."""
 
     FIELDS: ClassVar[list[str]]
     @property

@@ -1,4 +1,4 @@
-//! Who was served in a part of a trace, and its I/Os one by one.
+//! What was served in a part of a trace, and its I/Os one by one.
 
 use std::path::PathBuf;
 
@@ -73,7 +73,7 @@ record! {
 }
 
 record! {
-    /// Who was served in a part of a trace.
+    /// What was served in a part of a trace.
     TraceServed {
         from_ns: u64,
         end_ns: u64,

@@ -1,4 +1,4 @@
-//! Who was served while others waited: a part of a recording by process and by cgroup, and its slowest
+//! What was served while others waited: a part of a recording by process and by cgroup, and its slowest
 //! I/Os with what the disk did meanwhile.
 //!
 //! An I/O comes when it is queued, waits until it is issued, and is at the disk until it completes. The

@@ -30,7 +30,7 @@ def trace_page(
     beside: Sequence[str | os.PathLike[str]] = (),
 ) -> TraceReading:
     """Write a page with pictures of a trace: rates, places, latencies and depth over its time; and
-    for each part of the time who was served, and what the disk did instead of the slowest I/Os.
+    for each part of the time what was served, and what the disk did instead of the slowest I/Os.
 
     Args:
         file, trace_format, device, keep_steps: see `read_trace`; the file is read four times.

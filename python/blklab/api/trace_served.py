@@ -43,8 +43,8 @@ def served_trace(
     device: str | None = None,
     keep_steps: bool = False,
 ) -> TraceServed:
-    """Who was served in a part of a trace: I/Os, bytes, waits and times at the disk of each process
-    and cgroup; and its slowest I/Os, with what the disk did meanwhile.
+    """What was served in a part of a trace: I/Os, bytes, waits and times at the disk of each
+    process and cgroup; and its slowest I/Os, with what the disk did meanwhile.
 
     An I/O waits from its queue time to its issue. Those that are issued in the window count as
     served there, also if they came before; the slowest are of those that came in the window.

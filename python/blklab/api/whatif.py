@@ -326,7 +326,7 @@ class Load:
     scheduler: SchedulerSpec
     way: Way
     window: Window | None = None
-    """Of the requests and decisions that the result keeps."""
+    """The requests and decisions in it are kept in the result."""
 
 
 def recording_entry(

@@ -116,7 +116,7 @@ def show(
         typer.Option(
             "--from",
             metavar="TIME",
-            help="Show who was served in a part of the trace, from here on: 4s, 250ms.",
+            help="Show what was served in a part of the trace, from here on: 4s, 250ms.",
         ),
     ] = None,
     until: Annotated[
@@ -144,7 +144,7 @@ def show(
         typer.Option(min=1, max=10_000_000, help="With --perfetto: the first so many I/Os."),
     ] = trace_served.PERFETTO_MAX,
 ) -> None:
-    """Show a trace's figures: mix, sizes, places, times, depth, processes; or who was served in a
+    """Show a trace's figures: mix, sizes, places, times, depth, processes; or what was served in a
     part of it."""
     reads: _Reads = {"trace_format": trace_format, "device": device, "keep_steps": no_spread}
     asked = window.parse(from_ or "0s", until)

@@ -1,4 +1,4 @@
-"""Who was served in a part of a trace, as text of ``blklab trace show``."""
+"""What was served in a part of a trace, as text of ``blklab trace show``."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ function answer() {
     const end = worst ? `; the slowest ${worst.op} was of ${names[worst.process]}, ${lasts(worst.took)}.` : ".";
     place.append(element("p", told.join(", ") + end, "verdict"), table("process", rows));
     if (one.served.cgroups.length) place.append(table("cgroup", totals(one.served.of_cgroups, one.served.cgroups, one.step)));
-    if (within.length) place.append(element("h3", "The slowest I/O of each process, and who was served instead"), list);
+    if (within.length) place.append(element("h3", "The slowest I/O of each process, and what was served instead"), list);
   }
 }
 

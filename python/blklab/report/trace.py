@@ -132,7 +132,7 @@ def _columns(over: TraceOverTime, unit_ns: float) -> dict[str, Any]:
 
 
 def _served(served: TraceServed | None, unit_ns: float) -> dict[str, Any] | None:
-    """Who was served in each step, as rows of numbers; times in microseconds."""
+    """What was served in each step, as rows of numbers; times in microseconds."""
     if served is None:
         return None
     several = any(one.number for one in served.cgroups)

@@ -1,4 +1,4 @@
-"""Who was served in a part of a trace: totals and waits, in words."""
+"""What was served in a part of a trace: totals and waits, in words."""
 
 from __future__ import annotations
 

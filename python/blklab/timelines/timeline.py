@@ -41,7 +41,7 @@ class Request:
     inserted_ns: int | None = None
     """When it came into the scheduler; None if that is not recorded apart from its queueing."""
     device: str = ""
-    """Of several recorded devices; else empty."""
+    """Its device, if several were recorded; else empty."""
 
     @property
     def words(self) -> str:
