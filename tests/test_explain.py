@@ -21,7 +21,8 @@ from blklab.errors import InputError
 from blklab.report.timeline import LANES, page, payload
 from blklab.timelines import summary, text, window
 from blklab.timelines.decisions import KINDS, SPANS
-from blklab.timelines.timeline import Request, Timeline, _lanes, build, names
+from blklab.timelines.timeline import Request, Timeline, build, names
+from blklab.timelines.timeline import lanes as lanes_of
 from tests import real_kernel
 from tests.browser import Browser, drawn, needs_browser
 from tests.test_cli import failing, run
@@ -130,7 +131,7 @@ def test_lanes_hold_requests_one_behind_the_other_and_are_as_few_as_can_be(
         Request(n, row, "read", 0, 8, at, at, at, at + took)
         for n, (at, took, row) in enumerate(sorted(ways))
     ]
-    lanes = _lanes(requests)
+    lanes = lanes_of(requests)
     for row in range(3):
         own = [r for r in requests if r.row == row]
         for lane in {lanes[r.number] for r in own}:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from blklab.cli import app
 from blklab.errors import InputError, RunError
 from blklab.host.devices import queue
 from blklab.rigs.live import leftovers, recording
+from blklab.rigs.live.members import Members
 
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
 _WHY_NOT = recording.why_not()
@@ -67,6 +70,21 @@ def test_a_recording_has_every_io_of_a_command_with_its_process_and_its_times(
     size = int((Path("/sys/block") / bare / "size").read_text())
     assert reading.capacity_sectors == size
     assert (instances(), journal.keys()) == ([], [])
+
+
+def test_an_io_has_the_cgroup_of_the_thread_that_queued_it(
+    bare: str, tmp_path: Path, journal: Journal
+) -> None:
+    out = tmp_path / "reads.rec"
+    slow = [*READS, "--rate_iops=300", f"--filename=/dev/{bare}", "--size=8m"]
+    blklab.record_machine(out, disk=bare, command=[*slow, "--output=/dev/null"])
+    [own] = Members().look_up([os.getpid()])
+    assert own.path.startswith("/")
+    found = Counter((row["cgroup"], row["cgroup_path"]) for row in rows(out, "fio"))
+    assert found.most_common(1)[0][0] == (own.number, own.path), found
+    reading = blklab.read_trace(out)
+    assert own.path in {one.path for one in reading.cgroups}
+    assert reading.scheduler == queue.Queue.of_disk(bare).schedulers().active
 
 
 def test_ios_that_are_handed_over_together_join_a_plug_and_single_ones_have_none(

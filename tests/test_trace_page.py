@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow.ipc
 import pytest
+from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver.common.by import By
 from typer.testing import CliRunner
 
 import blklab
@@ -140,6 +142,84 @@ def test_a_part_of_the_time_is_chosen_for_all_pictures(browser: Browser, recordi
     """
     ranges = browser.driver.execute_async_script(script)
     assert ranges == [[1, 2]] * 5
+
+
+def chosen(browser: Browser) -> tuple[int, int]:
+    """The window, in steps."""
+    found = browser.driver.execute_script("return ['from', 'until'].map((id) => byId(id).value)")
+    return int(found[0]), int(found[1])
+
+
+def test_the_page_has_what_was_served_in_each_step(recording: str) -> None:
+    blklab.trace_page(recording, "page.html")
+    served = payload("page.html")["served"]
+    assert served["processes"] == ["copy 2", "reader 1"] or served["processes"] == [
+        "reader 1",
+        "copy 2",
+    ]
+    rows = np.array(served["of_processes"])
+    # Columns: step, row, came, reads, others, bytes read, bytes written.
+    for row, name in enumerate(served["processes"]):
+        own = rows[rows[:, 1] == row].sum(axis=0)
+        expected = [300, 300, 0, 300 * 4096, 0] if "reader" in name else [400, 0, 400, 0, 400 << 18]
+        assert own[2:7].tolist() == expected
+    whole = blklab.served_trace(recording, slowest=1)
+    assert served["slow"][0]["took"] == pytest.approx(
+        ((whole.slow[0].io.completed_ns or 0) - whole.slow[0].io.queued_ns) / 1e3
+    )
+
+
+@needs_browser
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_a_window_is_chosen_by_dragging_and_tells_what_was_served(
+    browser: Browser, recording: str, size: tuple[int, int]
+) -> None:
+    blklab.trace_page(recording, "page.html")
+    browser.opened(Path.cwd(), Path("page.html").read_text(), size)
+    answer = browser.driver.find_element(By.ID, "answer")
+    # At first it is around the slowest I/O.
+    assert "The disk served" in answer.text
+    plot = browser.driver.find_element(By.CSS_SELECTOR, "#figure-latencies0 .plot")
+    browser.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
+    width = plot.size["width"] // 5
+    ActionChains(browser.driver).move_to_element(plot).click_and_hold().move_by_offset(
+        width, 0
+    ).release().perform()
+    first, last = chosen(browser)
+    steps = len(payload("page.html")["depth"])
+    assert 0.35 * steps < first < 0.65 * steps and 0.1 * steps < last - first < 0.4 * steps
+    reads = payload("page.html")["served"]["of_processes"]
+    came = sum(row[2] for row in reads if first <= row[0] < last)
+    came_in_rows = """
+    return [...document.querySelectorAll("#answer tbody tr")].map((row) => row.cells[3].textContent)
+    """
+    texts = browser.driver.execute_script(came_in_rows)
+    assert sum(int(text.replace(",", "")) for text in texts) == came
+    assert re.search(r"(reader|copy) \d", answer.text)
+    bands = "return [...document.querySelectorAll('.plot')].map((one) => one.layout.shapes[0].x0)"
+    assert len(set(browser.driver.execute_script(bands))) == 1
+    assert browser.overflow() <= 0
+
+
+@needs_browser
+def test_a_window_is_chosen_by_the_keyboard(browser: Browser, recording: str) -> None:
+    blklab.trace_page(recording, "page.html")
+    browser.opened(Path.cwd(), Path("page.html").read_text(), PHONE)
+    browser.driver.find_element(By.ID, "whole").click()
+    steps = len(payload("page.html")["depth"])
+    assert chosen(browser) == (0, steps)
+    slider = browser.driver.find_element(By.ID, "from")
+    slider.send_keys(Keys.ARROW_RIGHT * 3)
+    assert chosen(browser) == (3, steps)
+    # The other end gives way.
+    slider.send_keys(Keys.END)
+    assert chosen(browser) == (steps - 1, steps)
+    browser.driver.find_element(By.ID, "worst").click()
+    assert chosen(browser) != (steps - 1, steps)
+    assert (
+        "at the disk, which meanwhile completed"
+        in browser.driver.find_element(By.ID, "answer").text
+    )
 
 
 @needs_browser

@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow.ipc
 import pytest
 from typer.testing import CliRunner
+from validation import anonymous
 from validation import traces as validation
 
 import blklab
@@ -51,7 +52,7 @@ def reads(count: int) -> bytes:
 def test_a_trace_is_shown_with_its_mix_times_and_processes() -> None:
     text = run("show", EXAMPLE)
     assert "blkparse; level bio, clock 1 ns\n40 I/Os" in text
-    for words in ("read         20  50.0 %", "Q2C    in all", "kworker/u8:1    77    16"):
+    for words in ("read         20  50.0 %", "Q2C    in all", "kworker/u8:1 77    16"):
         assert words in text
     found = json.loads(run("show", EXAMPLE, "--json"))
     assert found["count"] == 40
@@ -152,6 +153,22 @@ def test_blkparses_own_text_of_a_binary_trace_gives_the_same(tmp_path: Path) -> 
     assert found.source == "blkparse"
     for name in ("count", "last_ns", "q2q_ns", "q2i_ns", "i2d_ns", "d2c_ns", "seeks_sectors"):
         assert getattr(found, name) == getattr(binary, name), name
+
+
+def test_the_cost_of_anonymous_copies_is_measured_and_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{n / 50},read,{(n * 7919 % 4000) << 20},4096\n" for n in range(600))
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    (folder / "places.csv").write_text("time,op,offset,size\n" + rows)
+    (folder / "few.csv").write_text("time,op,offset,size\n" + "\n".join(rows.split("\n")[:20]))
+    assert anonymous.main([str(folder), "--out", str(tmp_path / "cost.json")]) == 0
+    kept = json.loads((tmp_path / "cost.json").read_text())["rows"]
+    assert [(row["trace"], row["ios"]) for row in kept] == [("places.csv", 600)] * 2
+    assert all(0 <= row["rate_median"] <= row["rate_most"] < 0.5 for row in kept)
+    assert all(row["seek_before_bytes"] > 0 < row["seek_after_bytes"] for row in kept)
+    assert "few.csv: 20 I/Os; left out: fewer than 500" in capsys.readouterr().out
 
 
 def test_the_validation_compares_formats_and_says_why_it_is_skipped(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from blklab.base.units import number_text
+from blklab.base.units import number_text, size_text
 from parts.text import code, data, table
 
 
@@ -61,6 +61,29 @@ def live_rig() -> str:
 def recording_cost() -> str:
     """The last figures of ``benches/recording.py``."""
     return _with_load_after("recording")
+
+
+def anonymous_cost() -> str:
+    """The last figures of ``python -m validation.anonymous``."""
+    kept = data("anonymous")
+
+    def off(row: Mapping[str, Any], name: str) -> str:
+        median, most = row[f"{name}_median"], row[f"{name}_most"]
+        return "-" if median is None else f"{100 * median:.1f} % ({100 * most:.1f} %)"
+
+    rows = [
+        (
+            code(row["trace"]),
+            row["disk"],
+            f"{row['ios']:,}",
+            off(row, "rate"),
+            off(row, "p99"),
+            f"{size_text(row['seek_before_bytes'])}, {size_text(row['seek_after_bytes'])}",
+        )
+        for row in kept["rows"]
+    ]
+    heads = ("trace", "replayed on", "I/Os", "rate", "p99", "median seek, before and after")
+    return table(heads, rows, right=range(2, 6))
 
 
 def _with_load_after(name: str) -> str:

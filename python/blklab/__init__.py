@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from blklab._core import TraceFinding as TraceFinding
     from blklab._core import TraceFormat as TraceFormat
     from blklab._core import TraceReading as TraceReading
+    from blklab._core import TraceServed as TraceServed
     from blklab.api.apply import Applied as Applied
     from blklab.api.apply import Presets as Presets
     from blklab.api.apply import apply as apply
@@ -100,6 +101,9 @@ if TYPE_CHECKING:
     from blklab.api.trace_edits import trace_fidelity as trace_fidelity
     from blklab.api.trace_job import trace_job as trace_job
     from blklab.api.trace_page import trace_page as trace_page
+    from blklab.api.trace_served import PerfettoTrace as PerfettoTrace
+    from blklab.api.trace_served import served_trace as served_trace
+    from blklab.api.trace_served import trace_perfetto as trace_perfetto
     from blklab.api.traces import ImportedTrace as ImportedTrace
     from blklab.api.traces import import_trace as import_trace
     from blklab.api.traces import read_trace as read_trace
@@ -185,6 +189,7 @@ __all__ = [
     "Listener",
     "MachineRecording",
     "MeasuredHost",
+    "PerfettoTrace",
     "Plan",
     "Presets",
     "ProgramDocument",
@@ -211,6 +216,7 @@ __all__ = [
     "TraceFinding",
     "TraceFormat",
     "TraceReading",
+    "TraceServed",
     "Tunable",
     "UblkCommand",
     "WhatIf",
@@ -271,6 +277,7 @@ __all__ = [
     "scheduler_spec",
     "serve_disk",
     "served_disks",
+    "served_trace",
     "simulate",
     "status",
     "store_text",
@@ -279,6 +286,7 @@ __all__ = [
     "trace_formats",
     "trace_job",
     "trace_page",
+    "trace_perfetto",
     "tunables",
     "undo",
     "verify",
@@ -322,6 +330,7 @@ _WHERE = {
     "ListedStudy": "blklab.api.studies",
     "Listener": "blklab.api.listener",
     "MeasuredHost": "blklab.api.host",
+    "PerfettoTrace": "blklab.api.trace_served",
     "Plan": "blklab.settings.change",
     "Presets": "blklab.api.apply",
     "ProgramDocument": "blklab.api.catalogue",
@@ -347,6 +356,7 @@ _WHERE = {
     "TraceFinding": "blklab._core",
     "TraceFormat": "blklab._core",
     "TraceReading": "blklab._core",
+    "TraceServed": "blklab._core",
     "Tunable": "blklab.api.catalogue",
     "UblkCommand": "blklab.api.ublk",
     "Workload": "blklab.api.catalogue",
@@ -382,7 +392,9 @@ _WHERE = {
     "trace_fidelity": "blklab.api.trace_edits",
     "whatif": "blklab.api.whatif",
     "import_trace": "blklab.api.traces",
+    "served_trace": "blklab.api.trace_served",
     "trace_page": "blklab.api.trace_page",
+    "trace_perfetto": "blklab.api.trace_served",
     "trace_job": "blklab.api.trace_job",
     "io_cost": "blklab.api.iocost",
     "io_cost_qos": "blklab.api.iocost",

@@ -425,6 +425,7 @@ class MachineRecorder:
         out: Path,
         machine: str,
         capacity_sectors: int | None,
+        scheduler: str | None,
         epoch_ns: int,
         begun_unix_ns: int,
     ) -> None:
@@ -436,6 +437,11 @@ class MachineRecorder:
     def drain(self, pipes: list[tuple[int, int]]) -> None:
         """Take all that is in the CPUs' buffers: CPU and open file, which does not wait.
         OSError."""
+    def queueing(self) -> list[int]:
+        """The threads that have queued I/O since this was called last."""
+    def set_cgroup(self, thread: int, number: int, path: str) -> None:
+        """The cgroup of a thread, with its path; 0 if it is not known. Of events that `advance`
+        has not followed yet, too."""
     def advance(self, until_ns: int, flush: bool) -> None:
         """Every CPU has been read up to this time: write what is complete; with `flush` the file
         has it. OSError."""
@@ -896,6 +902,54 @@ class TraceProcess:
     @property
     def mean_q2c_ns(self) -> float | None:
         """None if no I/O completes."""
+    @property
+    def working_set_bytes(self) -> int:
+        """Areas of 1 MiB with its I/O, in bytes."""
+    @property
+    def thinks(self) -> int:
+        """Its pauses: from the end of all of its I/O to its next arrival."""
+    @property
+    def think_mean_ns(self) -> float | None:
+        """None without a pause."""
+    @property
+    def think_median_ns(self) -> float | None:
+        """True to a tenth; None without a pause."""
+
+@final
+class TraceCgroup:
+    """The I/Os of one cgroup."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def number(self) -> int:
+        """The kernel's number; 0 for I/Os whose cgroup is not known."""
+    @property
+    def path(self) -> str:
+        """From the root of the hierarchy, which is ``/``; empty if it is not known."""
+    @property
+    def count(self) -> int: ...
+    @property
+    def read_bytes(self) -> int: ...
+    @property
+    def written_bytes(self) -> int: ...
+    @property
+    def sequential(self) -> int:
+        """I/Os that begin where its one before ended."""
+    @property
+    def mean_q2c_ns(self) -> float | None:
+        """None if no I/O completes."""
+    @property
+    def working_set_bytes(self) -> int | None:
+        """Areas of 1 MiB with its I/O, in bytes; None if the cgroup is not known."""
+    @property
+    def thinks(self) -> int:
+        """Its pauses: from the end of all of its I/O to its next arrival."""
+    @property
+    def think_mean_ns(self) -> float | None:
+        """None without a pause."""
+    @property
+    def think_median_ns(self) -> float | None:
+        """True to a tenth; None without a pause."""
 
 @final
 class TraceReading:
@@ -926,6 +980,9 @@ class TraceReading:
         """The wall clock at time 0."""
     @property
     def machine(self) -> str | None: ...
+    @property
+    def scheduler(self) -> str | None:
+        """Under which it was recorded, with the settings that are not the defaults, if known."""
     @property
     def capacity_sectors(self) -> int | None:
         """The disk's size."""
@@ -961,6 +1018,14 @@ class TraceReading:
     @property
     def process_count(self) -> int:
         """All of them."""
+    @property
+    def cgroups(self) -> list[TraceCgroup]:
+        """The 1,000 with the most I/Os; empty if none is known."""
+    @property
+    def cgroup_count(self) -> int: ...
+    @property
+    def areas_incomplete(self) -> bool:
+        """There were too many areas to count all of each process and cgroup."""
     @property
     def seeks_sectors(self) -> TraceFigures:
         """Distances from the end of an I/O to the next of its device; without sequential ones."""
@@ -1079,6 +1144,207 @@ def trace_likeness(
 ) -> TraceLikeness:
     """Read a trace in one pass, for a job file that resembles it. InputError."""
 
+@final
+class ServedOwner:
+    """A process or a cgroup."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def number(self) -> int: ...
+    @property
+    def name(self) -> str:
+        """The process's name, or the cgroup's path; empty if it is not known."""
+
+@final
+class ServedCounts:
+    """What came and was served of one process or cgroup in one step of time. Lists of two are of
+    reads and others."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def step(self) -> int: ...
+    @property
+    def row(self) -> int:
+        """Its row in `TraceServed.processes` or `cgroups`."""
+    @property
+    def came(self) -> int:
+        """I/Os that were queued."""
+    @property
+    def ios(self) -> list[int]:
+        """I/Os that were issued; where no issue is recorded, those that completed."""
+    @property
+    def bytes(self) -> list[int]: ...
+    @property
+    def waited(self) -> int:
+        """Those of `ios` whose wait is known."""
+    @property
+    def wait_ns(self) -> int:
+        """The sum of their waits, from queue to issue."""
+    @property
+    def wait_max_ns(self) -> int: ...
+    @property
+    def completed(self) -> int:
+        """Those of `ios` whose time at the disk is known."""
+    @property
+    def disk_ns(self) -> int:
+        """The sum of their times at the disk, from issue to completion."""
+
+@final
+class ServedIo:
+    """An I/O of a trace."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def number(self) -> int:
+        """Its line or record, from 1."""
+    @property
+    def process(self) -> int:
+        """A row of `TraceServed.processes`."""
+    @property
+    def op(self) -> str: ...
+    @property
+    def sector(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def queued_ns(self) -> int: ...
+    @property
+    def inserted_ns(self) -> int | None: ...
+    @property
+    def issued_ns(self) -> int | None: ...
+    @property
+    def completed_ns(self) -> int | None: ...
+
+@final
+class ServedGot:
+    """I/Os of one process; lists of two are of reads and others."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def process(self) -> int: ...
+    @property
+    def ios(self) -> list[int]: ...
+    @property
+    def bytes(self) -> list[int]: ...
+
+@final
+class ServedSlow:
+    """A slow I/O, and what the disk did meanwhile; by process, the one with the most bytes
+    first."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def io(self) -> ServedIo:
+        """It completes."""
+    @property
+    def cgroup(self) -> int:
+        """A row of `TraceServed.cgroups`."""
+    @property
+    def step(self) -> int:
+        """The step in which it came."""
+    @property
+    def issued(self) -> list[ServedGot]:
+        """I/Os that were issued while it waited: from its queue time to before its issue."""
+    @property
+    def completed(self) -> list[ServedGot]:
+        """I/Os that were completed while the disk had it: from its issue to before its completion;
+        from its queue time where no issue is recorded."""
+    @property
+    def listed(self) -> list[ServedIo]:
+        """The first 12 of `issued`, in order of their issues."""
+
+@final
+class TraceServed:
+    """What was served in a part of a trace."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def from_ns(self) -> int: ...
+    @property
+    def end_ns(self) -> int:
+        """The last completion, or arrival, of what came."""
+    @property
+    def step_ns(self) -> int: ...
+    @property
+    def processes(self) -> list[ServedOwner]: ...
+    @property
+    def cgroups(self) -> list[ServedOwner]: ...
+    @property
+    def of_processes(self) -> list[ServedCounts]:
+        """By step and row."""
+    @property
+    def of_cgroups(self) -> list[ServedCounts]: ...
+    @property
+    def slow(self) -> list[ServedSlow]:
+        """The slowest first; reads, synchronous writes and flushes before others."""
+
+@final
+class TraceIos:
+    """I/Os of a trace, as columns."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def processes(self) -> list[tuple[int, str]]: ...
+    @property
+    def devices(self) -> list[str]: ...
+    @property
+    def count(self) -> int:
+        """All I/Os of the window, also those that are left out."""
+    @property
+    def number(self) -> list[int]: ...
+    @property
+    def process(self) -> list[int]:
+        """A row of `processes`."""
+    @property
+    def device(self) -> list[int]: ...
+    @property
+    def op(self) -> list[str]: ...
+    @property
+    def sector(self) -> list[int]: ...
+    @property
+    def sectors(self) -> list[int]: ...
+    @property
+    def queued_ns(self) -> list[int]: ...
+    @property
+    def inserted_ns(self) -> list[int | None]: ...
+    @property
+    def issued_ns(self) -> list[int | None]: ...
+    @property
+    def completed_ns(self) -> list[int]: ...
+
+def trace_served(
+    path: Path,
+    *,
+    from_ns: int,
+    until_ns: int,
+    steps: int = 1,
+    slowest: int = 0,
+    distinct: bool = False,
+    listed: bool = False,
+    processes: Sequence[tuple[int, str]] | None = None,
+    cgroups: Sequence[tuple[int, str]] | None = None,
+    format: str | None = None,  # noqa: A002
+    device: str | None = None,
+    keep_steps: bool = False,
+) -> TraceServed:
+    """What came and was served from `from_ns` to before `until_ns`, in at most `steps` steps; the
+    `slowest` slowest I/Os of each step, of each process one if `distinct`, with what the disk did
+    meanwhile, and with `listed` one by one. Reads, synchronous writes and flushes come before
+    others, for which no process waits. Only `processes` and `cgroups` have a row of their own.
+    InputError."""
+
+def trace_ios(
+    path: Path,
+    *,
+    from_ns: int,
+    until_ns: int,
+    most: int,
+    format: str | None = None,  # noqa: A002
+    device: str | None = None,
+    keep_steps: bool = False,
+) -> TraceIos:
+    """The first `most` I/Os that are queued in the window and complete. InputError."""
+
 def trace_over_time(
     path: Path,
     *,
@@ -1122,6 +1388,7 @@ class TraceEdit:
         from_ns: int = 0,
         until_ns: int | None = None,
         processes: Sequence[str] = (),
+        cgroups: Sequence[str] = (),
         operations: Sequence[str] = (),
         sectors: tuple[int, int] | None = None,
         lengths: tuple[int, int] | None = None,
@@ -1130,7 +1397,8 @@ class TraceEdit:
         shift: int = 0,
         secret: tuple[int, int] | None = None,
     ) -> None:
-        """A window of queue times; names or numbers of processes; `sectors` and `lengths` from and
+        """A window of queue times; names or numbers of processes; numbers of cgroups, or paths with
+        all below them; `sectors` and `lengths` from and
         to; times multiplied by `stretch`; places scaled from a size to another, then shifted, all
         in sectors; for `secret`, a seed and the end of the disk, names and places are hidden."""
 
@@ -1208,6 +1476,9 @@ class Recording:
     @property
     def devices(self) -> list[str]:
         """Those with I/Os."""
+    @property
+    def scheduler(self) -> str | None:
+        """Under which it was recorded, with the settings that are not the defaults, if known."""
     @property
     def level(self) -> Literal["file", "bio", "request"]:
         """Where it was recorded."""

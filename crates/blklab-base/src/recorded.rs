@@ -143,7 +143,7 @@ pub struct Io {
     pub cpu: Option<u16>,
     /// The I/O priority as in ioprio_set(2): the class shifted by 13, and the level.
     pub prio: Option<u16>,
-    /// The cgroup's number; 0 if it is not known.
+    /// The cgroup's number, whose path may be in [`Tables::cgroups`]; 0 if it is not known.
     pub cgroup: u64,
     /// Events that were lost between the record before it and this one.
     pub lost: u32,
@@ -211,6 +211,8 @@ pub struct Header {
     pub machine: Option<String>,
     /// The recorded disk's size, if it was recorded.
     pub capacity: Option<Sector>,
+    /// The scheduler under which it was recorded, with its settings, if that is known.
+    pub scheduler: Option<String>,
     /// I/Os with the same time were spread over the step of the clock.
     pub spread: bool,
 }
@@ -286,6 +288,40 @@ impl Names {
     }
 }
 
+/// Paths of cgroups by their numbers, each once.
+#[derive(Clone, Debug, Default)]
+pub struct Cgroups {
+    paths: Names,
+    ids: HashMap<u64, NameId>,
+}
+
+impl Cgroups {
+    /// The cgroup with this number has this path; the first path of a number stays. Number 0 and the empty
+    /// path stand for what is not known.
+    pub fn set(&mut self, number: u64, path: &str) {
+        if number == 0 || path.is_empty() || self.ids.len() >= NAMES_MAX || self.ids.contains_key(&number) {
+            return;
+        }
+        let id = self.paths.id(path);
+        self.ids.insert(number, id);
+    }
+
+    /// The number of its path in [`Cgroups::paths`].
+    pub fn id(&self, number: u64) -> NameId {
+        self.ids.get(&number).copied().unwrap_or_default()
+    }
+
+    /// Its path, below the root of its hierarchy, which is `/`; empty if it is not known.
+    pub fn path(&self, number: u64) -> &str {
+        self.paths.name(self.id(number))
+    }
+
+    /// All paths.
+    pub fn paths(&self) -> &Names {
+        &self.paths
+    }
+}
+
 /// The names of a recording. They grow while it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
@@ -293,6 +329,8 @@ pub struct Tables {
     pub devices: Names,
     /// Processes.
     pub processes: Names,
+    /// Paths of cgroups, where they are known.
+    pub cgroups: Cgroups,
 }
 
 /// Sectors of an area: 16 MiB.
@@ -343,6 +381,20 @@ mod tests {
         let long = names.id(&"ü".repeat(NAME_BYTES_MAX));
         assert_eq!(names.name(long), Names::OTHERS);
         assert_eq!(Names::default().id(&"ü".repeat(NAME_BYTES_MAX)), NameId(1));
+    }
+
+    #[test]
+    fn a_cgroup_keeps_its_first_path_and_number_0_has_none() {
+        let mut cgroups = Cgroups::default();
+        for (number, path) in [(7, ""), (7, "/a"), (7, "/b"), (0, "/c"), (9, "/a")] {
+            cgroups.set(number, path);
+        }
+        assert_eq!([7, 0, 9, 8].map(|number| cgroups.path(number)), ["/a", "", "/a", ""]);
+        assert_eq!(cgroups.id(7), cgroups.id(9));
+        for number in 1..=NAMES_MAX as u64 + 10 {
+            cgroups.set(number, "/many");
+        }
+        assert_eq!((cgroups.ids.len(), cgroups.paths.len()), (NAMES_MAX, 3));
     }
 
     #[test]

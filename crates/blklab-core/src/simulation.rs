@@ -95,23 +95,33 @@ pub struct Recorded {
 /// # Errors
 /// See [`RunError`].
 pub fn run_and_record(setup: Setup<'_>, watch: &Watch) -> Result<Recorded, RunError> {
-    let header = header(&setup.disk);
+    let header = header(&setup.disk, setup.scheduler);
+    let plan = setup.plan;
     let mut engine = setup.engine(watch);
     engine.record();
     let mut measured = engine.run(watch)?;
     let mut ios = std::mem::take(&mut measured.devices[0].recorded);
     let jobs = &measured.source;
-    let name = |process: u32| {
-        let owner = usize::try_from(jobs.owner(ProcessId(process))).ok();
-        owner.map_or("", |owner| &jobs.results[owner].name)
-    };
-    let tables = named(&mut ios, name);
+    let owner = |process: u32| usize::try_from(jobs.owner(ProcessId(process))).ok();
+    let name = |process: u32| owner(process).map_or("", |owner| &jobs.results[owner].name);
+    let mut tables = named(&mut ios, name);
+    // A job file without cgroups says nothing of them.
+    if plan.cgroups.len() > 1 {
+        for (number, cgroup) in (1..).zip(&plan.cgroups) {
+            tables.cgroups.set(number, &format!("/{}", cgroup.path));
+        }
+        for io in ios.iter_mut().filter(|io| io.pid != KERNEL) {
+            let process = owner(io.pid - 1).and_then(|owner| plan.processes.get(owner));
+            io.cgroup = process.map_or(0, |process| u64::from(process.cgroup.0) + 1);
+        }
+    }
     Ok(Recorded { result: result(measured), ios, tables, header })
 }
 
 /// The header of a recording of a run on that disk.
-fn header(disk: &AnyDisk) -> Header {
+fn header(disk: &AnyDisk, scheduler: &SchedulerSpec) -> Header {
     Header {
+        scheduler: Some(scheduler.label()),
         source: SIMULATOR.to_owned(),
         level: Level::Bio,
         resolution: Nanos(1),
@@ -192,7 +202,7 @@ pub fn replay(
 /// # Errors
 /// See [`ReplayFailed`].
 pub fn replay_and_record(setup: ReplaySetup<'_>, watch: &Watch) -> Result<Recorded, ReplayFailed> {
-    let (plan, names, header) = (setup.plan, setup.names, header(&setup.disk));
+    let (plan, names, header) = (setup.plan, setup.names, header(&setup.disk, setup.scheduler));
     let mut engine = setup.engine(watch)?;
     engine.record();
     let mut measured = engine.run(watch)?;

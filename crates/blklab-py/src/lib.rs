@@ -14,6 +14,7 @@ mod replay;
 mod run;
 mod specs;
 mod trace_edit;
+mod trace_served;
 mod traces;
 
 use std::collections::BTreeMap;
@@ -312,6 +313,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<traces::TraceFigures>()?;
     module.add_class::<traces::TraceOperation>()?;
     module.add_class::<traces::TraceProcess>()?;
+    module.add_class::<traces::TraceCgroup>()?;
     module.add_class::<traces::TraceReading>()?;
     module.add_class::<traces::TraceOverTime>()?;
     module.add_class::<traces::LikeProcess>()?;
@@ -324,6 +326,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(traces::read_trace, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_over_time, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_likeness, module)?)?;
+    module.add_class::<trace_served::ServedOwner>()?;
+    module.add_class::<trace_served::ServedCounts>()?;
+    module.add_class::<trace_served::ServedIo>()?;
+    module.add_class::<trace_served::ServedGot>()?;
+    module.add_class::<trace_served::ServedSlow>()?;
+    module.add_class::<trace_served::TraceServed>()?;
+    module.add_class::<trace_served::TraceIos>()?;
+    module.add_function(wrap_pyfunction!(trace_served::trace_served, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_served::trace_ios, module)?)?;
     module.add_class::<trace_edit::TraceEdit>()?;
     module.add_function(wrap_pyfunction!(trace_edit::edit_traces, module)?)?;
     module.add_class::<replay::Recording>()?;

@@ -37,11 +37,12 @@ impl MachineRecorder {
         out: PathBuf,
         machine: &str,
         capacity_sectors: Option<u64>,
+        scheduler: Option<&str>,
         epoch_ns: u64,
         begun_unix_ns: i64,
     ) -> PyResult<MachineRecorder> {
         let format = Format::new(header_page, &formats).map_err(|why| bad_input(InputError::new(why)))?;
-        let header = header(machine, capacity_sectors.map(Sector), begun_unix_ns);
+        let header = header(machine, capacity_sectors.map(Sector), scheduler, begun_unix_ns);
         let out = BufWriter::new(File::create_new(&out)?);
         let recorder = Recorder::new(out, format, &disks, &header, Nanos(epoch_ns))?;
         Ok(MachineRecorder { recorder: Some(recorder) })
@@ -73,6 +74,17 @@ impl MachineRecorder {
             }
             Ok(())
         })
+    }
+
+    /// The threads that have queued I/O since this was called last.
+    fn queueing(&mut self) -> PyResult<Vec<u32>> {
+        Ok(self.recorder()?.queueing())
+    }
+
+    /// The cgroup of a thread, with its path; 0 if it is not known.
+    fn set_cgroup(&mut self, thread: u32, number: u64, path: &str) -> PyResult<()> {
+        self.recorder()?.set_cgroup(thread, number, path);
+        Ok(())
     }
 
     /// Every CPU has been read up to this time: writes what is complete; with `flush` the file has it.

@@ -138,6 +138,12 @@ impl Recording {
         ids.into_iter().map(|id| self.tables.devices.name(id)).collect()
     }
 
+    /// The scheduler under which it was recorded, if that is known.
+    #[getter]
+    fn scheduler(&self) -> Option<&str> {
+        self.header.scheduler.as_deref()
+    }
+
     /// Where in the kernel it was recorded: `file`, `bio` or `request`.
     #[getter]
     fn level(&self) -> &'static str {

@@ -21,13 +21,14 @@ pub struct TraceEdit(Edit);
 #[pymethods]
 impl TraceEdit {
     #[new]
-    #[pyo3(signature = (*, from_ns=0, until_ns=None, processes=Vec::new(), operations=Vec::new(), sectors=None,
-        lengths=None, stretch=1.0, scale=None, shift=0, secret=None))]
+    #[pyo3(signature = (*, from_ns=0, until_ns=None, processes=Vec::new(), cgroups=Vec::new(), operations=Vec::new(),
+        sectors=None, lengths=None, stretch=1.0, scale=None, shift=0, secret=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords, one for each field")]
     fn new(
         from_ns: u64,
         until_ns: Option<u64>,
         processes: Vec<String>,
+        cgroups: Vec<String>,
         operations: Vec<String>,
         sectors: Option<(u64, u64)>,
         lengths: Option<(u32, u32)>,
@@ -46,6 +47,7 @@ impl TraceEdit {
         Ok(TraceEdit(Edit {
             window: Nanos(from_ns)..until_ns.map_or(all.window.end, Nanos),
             processes,
+            cgroups,
             ops: operations.iter().map(op).collect::<PyResult<_>>()?,
             sectors: sectors.map_or(all.sectors, |(start, end)| start..end),
             lengths: lengths.map_or(all.lengths, |(least, most)| least..=most),

@@ -105,6 +105,27 @@ record! {
         written_bytes: u64,
         sequential: u64,
         mean_q2c_ns: Option<f64>,
+        working_set_bytes: u64,
+        thinks: u64,
+        think_mean_ns: Option<f64>,
+        think_median_ns: Option<f64>,
+    }
+}
+
+record! {
+    /// The I/Os of one cgroup; of number 0, of those that are not known.
+    TraceCgroup {
+        number: u64,
+        path: String,
+        count: u64,
+        read_bytes: u64,
+        written_bytes: u64,
+        sequential: u64,
+        mean_q2c_ns: Option<f64>,
+        working_set_bytes: Option<u64>,
+        thinks: u64,
+        think_mean_ns: Option<f64>,
+        think_median_ns: Option<f64>,
     }
 }
 
@@ -159,6 +180,7 @@ record! {
         spread: bool,
         begun_unix_ns: Option<i64>,
         machine: Option<String>,
+        scheduler: Option<String>,
         capacity_sectors: Option<u64>,
         findings: Vec<TraceFinding>,
         count: u64,
@@ -171,6 +193,9 @@ record! {
         operations: Vec<TraceOperation>,
         processes: Vec<TraceProcess>,
         process_count: usize,
+        cgroups: Vec<TraceCgroup>,
+        cgroup_count: usize,
+        areas_incomplete: bool,
         seeks_sectors: TraceFigures,
         q2q_ns: TraceFigures,
         q2i_ns: TraceFigures,
@@ -266,6 +291,26 @@ fn reading(trace: &Trace, summary: &Summary, doctor: Doctor, capacity: Option<Se
         written_bytes: process.written_bytes,
         sequential: process.sequential,
         mean_q2c_ns: process.mean_q2c_ns(),
+        working_set_bytes: process.areas * AREA_SECTORS * SECTOR_BYTES,
+        thinks: process.think.count,
+        think_mean_ns: process.think.mean_ns(),
+        think_median_ns: process.think.median_ns(),
+    });
+    let mut cgroups = summary.cgroups_by_count();
+    let cgroup_count = cgroups.len();
+    cgroups.truncate(ROWS);
+    let cgroups = cgroups.into_iter().map(|(number, cgroup)| TraceCgroup {
+        number,
+        path: tables.cgroups.path(number).to_owned(),
+        count: cgroup.count,
+        read_bytes: cgroup.read_bytes,
+        written_bytes: cgroup.written_bytes,
+        sequential: cgroup.sequential,
+        mean_q2c_ns: cgroup.mean_q2c_ns(),
+        working_set_bytes: (number != 0).then_some(cgroup.areas * AREA_SECTORS * SECTOR_BYTES),
+        thinks: cgroup.think.count,
+        think_mean_ns: cgroup.think.mean_ns(),
+        think_median_ns: cgroup.think.median_ns(),
     });
     let mut devices: Vec<_> =
         summary.devices.iter().map(|(id, count)| (tables.devices.name(*id).to_owned(), *count)).collect();
@@ -281,6 +326,7 @@ fn reading(trace: &Trace, summary: &Summary, doctor: Doctor, capacity: Option<Se
         spread: header.spread,
         begun_unix_ns: header.begun_unix_ns,
         machine: header.machine.clone(),
+        scheduler: header.scheduler.clone(),
         capacity_sectors: capacity.map(|capacity| capacity.0),
         findings: findings.into_iter().map(finding).collect(),
         count: summary.count,
@@ -293,6 +339,9 @@ fn reading(trace: &Trace, summary: &Summary, doctor: Doctor, capacity: Option<Se
         operations: operations.collect(),
         processes: processes.collect(),
         process_count,
+        cgroups: cgroups.collect(),
+        cgroup_count,
+        areas_incomplete: summary.areas_are_incomplete(),
         seeks_sectors: figures(&summary.seeks),
         q2q_ns: figures(&summary.q2q),
         q2i_ns: figures(&summary.q2i),

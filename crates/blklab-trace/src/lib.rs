@@ -19,6 +19,7 @@ pub mod over_time;
 mod plugs;
 pub mod recording;
 mod rows;
+pub mod served;
 pub mod summary;
 mod text;
 

@@ -3,7 +3,7 @@
 //! [`Recorder::take`] decodes pages as they come, [`Recorder::advance`] follows the events up to a time by
 //! which every CPU has been read, and writes the I/Os that are complete, in order of their queue times.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, Write};
 
 use blklab_base::input_error::InputError;
@@ -132,7 +132,14 @@ pub struct Recorder<W: Write> {
     lost: u64,
     /// Events that were lost before the next one.
     lost_before: u32,
+    /// Threads that have queued I/O and whose cgroups were not asked for.
+    queueing: HashSet<u32>,
+    /// The cgroups of threads.
+    cgroups: HashMap<u32, u64>,
 }
+
+/// Threads whose cgroups are known at once: as many as Linux has numbers by default.
+const THREADS_MAX: usize = 1 << 16;
 
 impl<W: Write> Recorder<W> {
     /// A recording of `devices`, each with the kernel's numbers that are its own, from `epoch` on, in ns
@@ -161,12 +168,14 @@ impl<W: Write> Recorder<W> {
             events: 0,
             lost: 0,
             lost_before: 0,
+            queueing: HashSet::new(),
+            cgroups: HashMap::new(),
         })
     }
 
     /// Takes a page of this CPU's buffer. Damaged pages count as a lost event.
     pub fn take(&mut self, cpu: u16, page: &[u8]) {
-        let Recorder { format, devices, matched, events, lost, lost_before, .. } = self;
+        let Recorder { format, devices, matched, events, lost, lost_before, queueing, .. } = self;
         let mut found = Vec::new();
         let whole = format.pages.walk(page, |time, entry| match entry {
             Entry::Missed(count) => {
@@ -177,6 +186,9 @@ impl<W: Write> Recorder<W> {
             Entry::Event(bytes) => {
                 if let Some(event) = decoded(format, devices, matched, bytes) {
                     *events += 1;
+                    if event.act == Act::Queue && queueing.len() < THREADS_MAX {
+                        queueing.insert(event.pid);
+                    }
                     found.push(Event {
                         time,
                         cpu,
@@ -194,6 +206,21 @@ impl<W: Write> Recorder<W> {
         self.matched.more().waiting.append(&mut found);
     }
 
+    /// The threads that have queued I/O since this was called last.
+    pub fn queueing(&mut self) -> Vec<u32> {
+        self.queueing.drain().collect()
+    }
+
+    /// The thread is in this cgroup, with this path; 0 if that is not known. The events that
+    /// [`Recorder::advance`] has not followed yet are in it, too.
+    pub fn set_cgroup(&mut self, thread: u32, number: u64, path: &str) {
+        if self.cgroups.len() >= THREADS_MAX {
+            self.cgroups.clear();
+        }
+        self.cgroups.insert(thread, number);
+        self.matched.tables_mut().cgroups.set(number, path);
+    }
+
     /// Every CPU has been read up to this time of the clock: writes what is complete.
     ///
     /// # Errors
@@ -202,7 +229,12 @@ impl<W: Write> Recorder<W> {
         let events = self.matched.more();
         events.waiting.sort_by_key(|event| event.time);
         let ready = events.waiting.partition_point(|event| event.time <= until.0);
-        events.ready.extend(events.waiting.drain(..ready));
+        let cgroup = |event: &Event| match event.act {
+            Act::Queue => self.cgroups.get(&event.pid).copied().unwrap_or_default(),
+            _ => 0,
+        };
+        let ready = events.waiting.drain(..ready).map(|event| Event { cgroup: cgroup(&event), ..event });
+        events.ready.extend(ready);
         while let Some(io) = self.matched.next_finished().map_err(io::Error::other)? {
             self.writer.push(&io, self.matched.tables())?;
         }
@@ -267,13 +299,19 @@ fn decoded(
 }
 
 /// The header of a recording of this machine.
-pub fn header(machine: &str, capacity: Option<Sector>, begun_unix_ns: i64) -> Header {
+pub fn header(
+    machine: &str,
+    capacity: Option<Sector>,
+    scheduler: Option<&str>,
+    begun_unix_ns: i64,
+) -> Header {
     Header {
         source: "tracefs".to_owned(),
         resolution: Nanos(1),
         begun_unix_ns: Some(begun_unix_ns),
         machine: Some(machine.to_owned()),
         capacity,
+        scheduler: scheduler.map(str::to_owned),
         ..Header::default()
     }
 }

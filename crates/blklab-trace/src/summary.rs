@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use blklab_base::recorded::{Flags, Io, NameId, Op, Tables};
 use blklab_base::units::{Nanos, SECTOR_BYTES};
@@ -119,9 +120,9 @@ pub struct Operation {
     pub q2c: Spread,
 }
 
-/// I/Os of one process.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Process {
+/// I/Os of one process, or of one cgroup.
+#[derive(Clone, Debug, Default)]
+pub struct Owner {
     /// How many.
     pub count: u64,
     /// Bytes that it read.
@@ -130,6 +131,10 @@ pub struct Process {
     pub written_bytes: u64,
     /// I/Os that begin where its one before ended.
     pub sequential: u64,
+    /// Areas with its I/O.
+    pub areas: u64,
+    /// Its pauses: from the end of all of its I/O to its next arrival.
+    pub think: Pauses,
     /// The sum of times from queue to completion, and of how many I/Os.
     q2c_ns: u128,
     completed: u64,
@@ -137,12 +142,154 @@ pub struct Process {
     end: Option<u64>,
     /// When the last of its I/Os completes.
     busy_until: Option<u64>,
+    /// Its number in [`Areas`].
+    row: u32,
 }
 
-impl Process {
+impl Owner {
+    fn new(row: u32) -> Owner {
+        Owner { row, ..Owner::default() }
+    }
+
+    /// Takes its next I/O; the pause before it, ns.
+    fn take(&mut self, io: &Io, bytes: u64, areas: Option<&mut Areas>) -> Option<u64> {
+        self.count += 1;
+        let pause = self.busy_until.filter(|before| io.queued.0 > *before).map(|before| io.queued.0 - before);
+        if let Some(pause) = pause {
+            self.think.add(pause);
+        }
+        self.busy_until = self.busy_until.max(io.completed.map(|completed| completed.0));
+        match io.op {
+            Op::Read => self.read_bytes += bytes,
+            Op::Write | Op::WriteZeroes => self.written_bytes += bytes,
+            _ => {}
+        }
+        if io.sectors > 0 {
+            self.sequential += u64::from(self.end == Some(io.sector.0));
+            self.end = Some(io.end().0);
+            if let Some(areas) = areas {
+                self.areas += areas.take(self.row, io);
+            }
+        }
+        if let Some(completed) = io.completed {
+            self.q2c_ns += u128::from(completed.saturating_sub(io.queued).0);
+            self.completed += 1;
+        }
+        pause
+    }
+
     /// The mean time from queue to completion, ns; None if no I/O completes.
     pub fn mean_q2c_ns(&self) -> Option<f64> {
         (self.completed > 0).then(|| self.q2c_ns as f64 / self.completed as f64)
+    }
+}
+
+/// Rows of pauses: four for each doubling from 1 us on.
+const PAUSES: usize = 4 * 34;
+/// The least pause that is told apart, ns.
+const PAUSE_MIN: u64 = 1 << 10;
+
+/// The pauses of one process: their median is true to a tenth, in half a kilobyte.
+#[derive(Clone, Debug, Default)]
+pub struct Pauses {
+    /// How many.
+    pub count: u64,
+    sum: u128,
+    max: u64,
+    rows: Option<Box<[u32; PAUSES]>>,
+}
+
+impl Pauses {
+    fn add(&mut self, ns: u64) {
+        self.count += 1;
+        self.sum += u128::from(ns);
+        self.max = self.max.max(ns);
+        let doublings = (ns.max(PAUSE_MIN) as f64 / PAUSE_MIN as f64).log2();
+        let row = ((4.0 * doublings) as usize).min(PAUSES - 1);
+        let count = &mut self.rows.get_or_insert_with(|| Box::new([0; PAUSES]))[row];
+        *count = count.saturating_add(1);
+    }
+
+    /// Their mean, ns; None without a pause.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// The middle of the row with their median, ns; None without a pause.
+    pub fn median_ns(&self) -> Option<f64> {
+        let mut before = 0;
+        let row = self.rows.as_ref()?.iter().position(|count| {
+            before += u64::from(*count);
+            2 * before >= self.count
+        })?;
+        let middle = PAUSE_MIN as f64 * 2_f64.powf((row as f64 + 0.5) / 4.0);
+        Some(middle.min(self.max as f64))
+    }
+}
+
+/// Areas of many owners, 64 to a word. When there are [`WORDS_MAX`], new ones are not counted.
+#[derive(Clone, Debug, Default)]
+struct Areas {
+    words: HashMap<u64, u64, BuildHasherDefault<Mixed>>,
+    devices: Vec<NameId>,
+    is_full: bool,
+}
+
+/// Words of areas of all processes and cgroups: some 40 MB.
+const WORDS_MAX: usize = 1 << 21;
+
+impl Areas {
+    /// The number of areas that are new for this owner.
+    fn take(&mut self, row: u32, io: &Io) -> u64 {
+        let device = match self.devices.iter().position(|known| *known == io.device) {
+            Some(device) => device,
+            None if self.devices.len() < DEVICES_MAX => {
+                self.devices.push(io.device);
+                self.devices.len() - 1
+            }
+            None => return 0,
+        };
+        let (first, last) = (io.sector.0 / AREA_SECTORS, (io.end().0 - 1) / AREA_SECTORS);
+        let (mut new, mut area) = (0, first);
+        while area <= last.min(AREAS_MAX - 1) {
+            // A word has 64 areas: a row has 17 bits, a device 6, a word 18.
+            let key = u64::from(row) << 24 | (device as u64) << 18 | (area / 64);
+            let until = last.min(area | 63);
+            let mask = (u64::MAX >> (63 - (until - area))) << (area % 64);
+            if self.words.len() >= WORDS_MAX && !self.words.contains_key(&key) {
+                self.is_full = true;
+                return new;
+            }
+            let word = self.words.entry(key).or_default();
+            new += u64::from((mask & !*word).count_ones());
+            *word |= mask;
+            area = until + 1;
+        }
+        new
+    }
+}
+
+/// A fast hash of one number that the trace's author does not gain from choosing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        // The finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+        let mut mixed = (self.0 ^ value).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        self.0 = mixed ^ (mixed >> 31);
     }
 }
 
@@ -184,7 +331,14 @@ pub struct Summary {
     pub devices: BTreeMap<NameId, u64>,
     ends: HashMap<NameId, u64>,
     /// By process: number and name.
-    pub processes: HashMap<(u32, NameId), Process>,
+    pub processes: HashMap<(u32, NameId), Owner>,
+    /// By cgroup, by its number; I/Os of a cgroup that is not known have number 0, and their areas are not
+    /// counted.
+    cgroups: Vec<(u64, Owner)>,
+    cgroup_rows: HashMap<u64, usize>,
+    /// The row of the last cgroup.
+    cgroup_last: usize,
+    by_owner: Areas,
     /// The highest sector, the one after it.
     pub end_sector: u64,
     /// Events that were lost.
@@ -290,45 +444,65 @@ impl Summary {
         if self.processes.len() >= ROWS_MAX && !self.processes.contains_key(&key) {
             key = (0, NameId::NONE);
         }
-        let process = self.processes.entry(key).or_default();
-        process.count += 1;
-        if let Some(before) = process.busy_until
-            && io.queued.0 > before
-        {
-            self.think.add(io.queued.0 - before);
+        let row = self.processes.len() as u32;
+        let process = self.processes.entry(key).or_insert_with(|| Owner::new(row));
+        if let Some(pause) = process.take(io, bytes, Some(&mut self.by_owner)) {
+            self.think.add(pause);
         }
-        let done = io.completed.map(|completed| completed.0);
-        process.busy_until = process.busy_until.max(done);
-        match io.op {
-            Op::Read => process.read_bytes += bytes,
-            Op::Write | Op::WriteZeroes => process.written_bytes += bytes,
-            _ => {}
+        let last = self.cgroups.get(self.cgroup_last);
+        if last.is_none_or(|(number, _)| *number != io.cgroup) {
+            self.cgroup_last = self.cgroup_row(io.cgroup);
         }
-        if io.sectors > 0 {
-            process.sequential += u64::from(process.end == Some(io.sector.0));
-            process.end = Some(io.end().0);
+        let is_known = io.cgroup != 0;
+        let (_, cgroup) = &mut self.cgroups[self.cgroup_last];
+        cgroup.take(io, bytes, is_known.then_some(&mut self.by_owner));
+    }
+
+    /// The row of a cgroup; all beyond the most share that of number 0.
+    fn cgroup_row(&mut self, number: u64) -> usize {
+        if let Some(row) = self.cgroup_rows.get(&number) {
+            return *row;
         }
-        if let Some(completed) = io.completed {
-            process.q2c_ns += u128::from(completed.saturating_sub(io.queued).0);
-            process.completed += 1;
+        if self.cgroups.len() >= ROWS_MAX && number != 0 {
+            return self.cgroup_row(0);
         }
+        let row = self.cgroups.len();
+        self.cgroups.push((number, Owner::new((ROWS_MAX + 1 + row) as u32)));
+        self.cgroup_rows.insert(number, row);
+        row
     }
 
     /// The processes, the one with the most I/Os first.
-    pub fn by_count(&self, tables: &Tables) -> Vec<(u32, String, Process)> {
+    pub fn by_count(&self, tables: &Tables) -> Vec<(u32, String, &Owner)> {
         let mut rows: Vec<_> = self
             .processes
             .iter()
-            .map(|((pid, name), process)| (*pid, tables.processes.name(*name).to_owned(), *process))
+            .map(|((pid, name), process)| (*pid, tables.processes.name(*name).to_owned(), process))
             .collect();
         rows.sort_by(|a, b| (Reverse(a.2.count), a.0, &a.1).cmp(&(Reverse(b.2.count), b.0, &b.1)));
         rows
+    }
+
+    /// The cgroups by number, the one with the most I/Os first; empty if none is known.
+    pub fn cgroups_by_count(&self) -> Vec<(u64, &Owner)> {
+        let mut rows: Vec<_> = self.cgroups.iter().map(|(number, owner)| (*number, owner)).collect();
+        if rows.iter().all(|(number, _)| *number == 0) {
+            return Vec::new();
+        }
+        rows.sort_by_key(|(number, owner)| (Reverse(owner.count), *number));
+        rows
+    }
+
+    /// Whether there were too many areas to count all of each process and cgroup.
+    pub fn areas_are_incomplete(&self) -> bool {
+        self.by_owner.is_full
     }
 }
 
 #[cfg(test)]
 mod tests {
     use blklab_base::units::Sector;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -369,6 +543,56 @@ mod tests {
         let rows = summary.by_count(&Tables::default());
         let counts: Vec<_> = rows.iter().map(|row| (row.0, row.2.count, row.2.sequential)).collect();
         assert_eq!(counts, [(1, 2, 1), (2, 1, 0)]);
+    }
+
+    #[test]
+    fn working_sets_and_pauses_are_those_of_each_process_and_cgroup() {
+        let mut summary = Summary::default();
+        let mib = AREA_SECTORS;
+        let of = |cgroup, one: Io| Io { cgroup, ..one };
+        for one in [
+            of(7, io(0, 1_000, 0, 8, 1)),
+            of(7, io(2_000, 9_000, 70 * mib - 8, 16, 2)),
+            of(0, io(3_000, 4_000, 8, 8, 3)),
+            // 5 ms after process 1's first is complete, in areas 0 to 3.
+            of(7, io(5_001_000, 5_002_000, 0, 3 * mib as u32 + 8, 1)),
+            of(9, io(10_000_000, 10_001_000, 128 * mib, 8, 2)),
+        ] {
+            summary.take(&one);
+        }
+        let rows = summary.by_count(&Tables::default());
+        let found: Vec<_> = rows.iter().map(|row| (row.0, row.2.areas, row.2.think.count)).collect();
+        assert_eq!(found, [(1, 4, 1), (2, 3, 1), (3, 1, 0)]);
+        assert_eq!(rows[0].2.think.mean_ns(), Some(5_000_000.0));
+        let median = rows[0].2.think.median_ns().expect("a pause");
+        assert!((median / 5e6 - 1.0).abs() < 0.1 && median <= 5e6, "{median}");
+        assert_eq!(rows[2].2.think.median_ns(), None);
+        let cgroups = summary.cgroups_by_count();
+        let found: Vec<_> = cgroups.iter().map(|(number, one)| (*number, one.count, one.areas)).collect();
+        assert_eq!(found, [(7, 3, 6), (0, 1, 0), (9, 1, 1)]);
+        assert!(!summary.areas_are_incomplete());
+        let mut none = Summary::default();
+        none.take(&io(0, 1, 0, 8, 1));
+        assert!(none.cgroups_by_count().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn areas_of_a_process_are_those_of_a_set(
+            ios in prop::collection::vec((0..3_u32, 0..400 * AREA_SECTORS, 1..200_000_u32), 0..60)
+        ) {
+            let mut summary = Summary::default();
+            let mut sets: HashMap<u32, std::collections::HashSet<u64>> = HashMap::new();
+            for (at, (pid, sector, sectors)) in (0..).zip(ios) {
+                let one = io(at, at + 1, sector, sectors, pid);
+                let areas = sector / AREA_SECTORS..=(one.end().0 - 1) / AREA_SECTORS;
+                sets.entry(pid).or_default().extend(areas);
+                summary.take(&one);
+            }
+            for (pid, _, process) in summary.by_count(&Tables::default()) {
+                prop_assert_eq!(process.areas, sets[&pid].len() as u64);
+            }
+        }
     }
 
     #[test]

@@ -231,7 +231,15 @@ def _described(name: str) -> recording.RecordedDisk:
         number, size = (place / "dev").read_text().strip(), int((place / "size").read_text())
     except (OSError, ValueError) as error:
         raise InputError(f"{shown(name)}: no such disk") from error
-    return recording.RecordedDisk(name, number, size)
+    return recording.RecordedDisk(name, number, size, _active(name))
+
+
+def _active(name: str) -> str:
+    """Its scheduler; empty if that is not known."""
+    try:
+        return queue.Queue.of_disk(name).schedulers().active
+    except (InputError, RunError):
+        return ""
 
 
 def _wait(made: recording.Recording, for_s: float | None, command: Sequence[str]) -> int | None:

@@ -61,6 +61,7 @@ def cut_trace(
     from_ns: int = 0,
     until_ns: int | None = None,
     processes: Sequence[str] = (),
+    cgroups: Sequence[str] = (),
     operations: Sequence[str] = (),
     place_bytes: tuple[int, int] | None = None,
     size_bytes: tuple[int, int] | None = None,
@@ -75,6 +76,8 @@ def cut_trace(
         from_ns: I/Os that were queued from here on,
         until_ns: and before this.
         processes: names or numbers.
+        cgroups: paths, each with all cgroups below it, or numbers; I/O whose cgroup is not known is
+            left out.
         operations: such as ``read``, ``write``, ``flush``.
         place_bytes: I/Os that lie there, from the first byte to before the second.
         size_bytes: the least and the largest size.
@@ -110,6 +113,7 @@ def cut_trace(
             from_ns=from_ns,
             until_ns=until_ns,
             processes=list(processes),
+            cgroups=list(cgroups),
             operations=list(operations),
             sectors=sectors,
             lengths=lengths,
@@ -206,9 +210,9 @@ def anonymise_trace(
 ) -> EditedTrace:
     """Write a trace without names, numbers and places as a recording.
 
-    Names of processes and devices, and numbers of processes and cgroups, are replaced by their
-    order of appearance; the machine and the date are dropped. Areas of 64 MiB change places within
-    groups of 4 GiB. Times, sizes, operations, priorities, CPUs and order stay.
+    Names of processes and devices, paths of cgroups, and numbers of processes and cgroups are
+    replaced by their order of appearance; the machine and the date are dropped. Areas of 64 MiB
+    change places within groups of 4 GiB. Times, sizes, operations, priorities, CPUs and order stay.
 
     Args:
         file: as of `read_trace`.

@@ -14,6 +14,8 @@ from blklab.domain import core
 from blklab.errors import InputError
 from blklab.report import trace as page
 
+_SLOWEST = 4
+"""I/Os of each step of time, of each process one."""
 BESIDE_MAX = 3
 """More lines cannot be told apart."""
 
@@ -27,10 +29,11 @@ def trace_page(
     keep_steps: bool = False,
     beside: Sequence[str | os.PathLike[str]] = (),
 ) -> TraceReading:
-    """Write a page with pictures of a trace: rates, places, latencies and depth over its time.
+    """Write a page with pictures of a trace: rates, places, latencies and depth over its time; and
+    for each part of the time what was served, and what the disk did instead of the slowest I/Os.
 
     Args:
-        file, trace_format, device, keep_steps: see `read_trace`; the file is read twice.
+        file, trace_format, device, keep_steps: see `read_trace`; the file is read four times.
         page_file: the page, one file that needs nothing else.
         beside: other traces of any format, drawn over the same time from their own beginnings; at
             most `BESIDE_MAX`.
@@ -58,4 +61,19 @@ def _drawn(
         over = _core.trace_over_time(
             Path(file), format=trace_format, device=device, keep_steps=keep_steps
         )
-    return page.Drawn(Path(file).name, reading, over)
+        served = None
+        if reading.q2c_ns.count:
+            served = _core.trace_served(
+                Path(file),
+                from_ns=0,
+                until_ns=over.step_ns * len(over.ios),
+                steps=len(over.ios),
+                slowest=_SLOWEST,
+                distinct=True,
+                processes=[(one.pid, one.name) for one in reading.processes[: page.ROWS]],
+                cgroups=[(one.number, one.path) for one in reading.cgroups[: page.ROWS]],
+                format=trace_format,
+                device=device,
+                keep_steps=keep_steps,
+            )
+    return page.Drawn(Path(file).name, reading, over, served)

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from blklab import _core
 from blklab.api.listener import SILENT, Listener
+from blklab.api.reasons import WHOLE, Reason, Side, reasons
 from blklab.base import limits
 from blklab.base.catalogue import Entry
 from blklab.base.text import shown
+from blklab.base.units import duration_text, rate_text
 from blklab.domain import core, defaults, latencies, recordings, specs, validation
 from blklab.domain.comparison import OBJECTIVE_TEXT
-from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
+from blklab.domain.experiment import Disk, Experiment, SchedulerSpec, Window
 from blklab.domain.recordings import WAYS, Fit, Way
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.scheduler import in_core
@@ -90,6 +92,12 @@ class WhatIf:
     drawn: tuple[tuple[str, ...], ...]
     """The best of each drawn disk, replayed as inferred."""
     notes: tuple[str, ...] = field(default=())
+    explained: str = ""
+    """The scheduler whose advantage `reasons` explain, replayed as inferred; empty without one."""
+    present: str = ""
+    """The scheduler that it is compared with."""
+    reasons: tuple[Reason, ...] = ()
+    """The mechanisms that made the difference; empty if none accounts for half of it."""
 
     def figure(self, row: Replayed) -> float:
         """The figure that ranks: ns, or bytes per second."""
@@ -185,6 +193,7 @@ def whatif(
     device: str | None = None,
     from_ns: int = 0,
     until_ns: int | None = None,
+    present: str | None = None,
     listener: Listener = SILENT,
 ) -> WhatIf:
     """Which scheduler would have served a recorded load best.
@@ -201,6 +210,8 @@ def whatif(
         device: as of `read_trace`.
         from_ns: the part of the trace that is replayed begins here,
         until_ns: and ends here.
+        present: the scheduler with which the best one is compared, one of `schedulers`; by default
+            the one under which the trace was recorded if another is better, else the worst.
         listener: is told of each replay that has ended.
 
     Raises:
@@ -213,6 +224,9 @@ def whatif(
     chosen = [specs.scheduler(one) for one in schedulers or defaults.LINUX]
     for one in chosen:
         _simulated(one)
+    labels = [one.label for one in chosen]
+    if present is not None and present not in labels:
+        raise unknown(f"present: '{present}' is not one of the schedulers", present, labels)
     entry = recording_entry(
         trace,
         fit=fit,
@@ -245,6 +259,19 @@ def whatif(
     drawn = [_best(of_drawn[n * each : (n + 1) * each], ranked_by) for n in range(draws)]
     agreed = [name for name in best[ways[-1]] if all(name in one for one in best.values())]
     notes.extend(rows[0].result.notes)
+    winners = tuple(name for name in agreed if all(name in one for one in drawn))
+    of_way = {row.scheduler: row for row in rows if row.way == ways[-1]}
+    better = winners[0] if winners else best[ways[-1]][0]
+    worst = max(labels, key=lambda name: _cost(of_way[name], ranked_by))
+    known = recording.scheduler in labels and recording.scheduler not in best[ways[-1]]
+    recorded = recording.scheduler if known and recording.scheduler else worst
+    worse = recorded if present is None else present
+    differ = worse not in best[ways[-1]] and better != worse
+    explained: tuple[Reason, ...] = ()
+    if differ:
+        pair = [next(one for one in chosen if one.label == name) for name in (better, worse)]
+        load = Load(entry, found, chosen[0], ways[-1])
+        explained = _reasons(pair, load, place, seed, ranked_by)
     return WhatIf(
         found.label,
         ranked_by,
@@ -252,10 +279,41 @@ def whatif(
         recording.last_ns,
         tuple(rows),
         best,
-        tuple(name for name in agreed if all(name in one for one in drawn)),
+        winners,
         tuple(drawn),
         tuple(notes),
+        better if differ else "",
+        worse if differ else "",
+        explained,
     )
+
+
+def _reasons(
+    pair: Sequence[SchedulerSpec], load: Load, rig: SimRig, seed: int, objective: Objective
+) -> tuple[Reason, ...]:
+    """Why the first scheduler is better than the second."""
+
+    def again(scheduler: SchedulerSpec, window: Window | None) -> tuple[Replayed, float, str]:
+        """The replay, its cost, and its figure in words."""
+        one = replace(load, scheduler=scheduler, window=window)
+        [row] = replays([one], rig, seed=seed, host=specs.host(["guest"]))
+        is_rate = objective == "throughput"
+        told = rate_text(row.bytes_per_s) if is_rate else duration_text(row.latency_ns)
+        return row, _cost(row, objective), told
+
+    def side(scheduler: SchedulerSpec) -> Side:
+        row, cost, told = again(scheduler, WHOLE)
+        return Side(scheduler, row.result, cost, told)
+
+    better, worse = map(side, pair)
+    found = reasons(
+        better,
+        worse,
+        is_latency=objective == "latency",
+        rotational=core.disk_model(load.disk).limits.rotational,
+        without=lambda changed: again(changed, None)[1:],
+    )
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -267,6 +325,8 @@ class Load:
     disk: Disk
     scheduler: SchedulerSpec
     way: Way
+    window: Window | None = None
+    """The requests and decisions in it are kept in the result."""
 
 
 def recording_entry(
@@ -304,7 +364,12 @@ def replays(
         Task(
             rig.spec,
             Experiment(
-                recordings.in_way(load.entry, load.way), load.disk, load.scheduler, seed, host
+                recordings.in_way(load.entry, load.way),
+                load.disk,
+                load.scheduler,
+                seed,
+                host,
+                window=load.window,
             ),
             "result",
         )
@@ -338,8 +403,11 @@ def _objective(name: str) -> Objective:
 def _best(rows: Sequence[Replayed], objective: Objective) -> tuple[str, ...]:
     """Those within `EQUAL` of the best, the best first."""
 
-    def cost(row: Replayed) -> float:
-        return row.latency_ns if objective == "latency" else 1 / row.bytes_per_s
+    ordered = sorted(rows, key=lambda row: _cost(row, objective))
+    most = _cost(ordered[0], objective) * (1 + EQUAL)
+    return tuple(row.scheduler for row in ordered if _cost(row, objective) <= most)
 
-    ordered = sorted(rows, key=cost)
-    return tuple(row.scheduler for row in ordered if cost(row) <= cost(ordered[0]) * (1 + EQUAL))
+
+def _cost(row: Replayed, objective: Objective) -> float:
+    """The figure that ranks, of which less is better: ns, or s for each byte; at least a little."""
+    return max(row.latency_ns, 1) if objective == "latency" else 1 / max(row.bytes_per_s, 1.0)

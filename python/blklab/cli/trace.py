@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
 import blklab
+from blklab.api import trace_served
 from blklab.base.plain import plain
 from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text, rate_text, size_text
-from blklab.cli import complete, console, trace_edits
+from blklab.cli import complete, console, trace_edits, trace_parts
 from blklab.cli.options import DeviceName, FormatName, TraceFile, bytes_of
 from blklab.errors import InputError
+from blklab.timelines import window
+from blklab.timelines.served import process_text
 
 if TYPE_CHECKING:
-    from blklab._core import TraceFigures, TraceFinding, TraceReading
+    from blklab import PerfettoTrace
+    from blklab._core import TraceCgroup, TraceFigures, TraceFinding, TraceProcess, TraceReading
 
 _NS_PER_S = 1e9
 _SECTOR_BYTES = 512
@@ -49,6 +53,14 @@ DiskSize = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
+
+
+class _Reads(TypedDict):
+    """How a trace is read."""
+
+    trace_format: str | None
+    device: str | None
+    keep_steps: bool
 
 
 @app.callback(invoke_without_command=True)
@@ -99,28 +111,91 @@ def show(
         list[Path] | None,
         typer.Option("--beside", help="With --html: another trace over the same time; repeatable."),
     ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TIME",
+            help="Show what was served in a part of the trace, from here on: 4s, 250ms.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="The end of that part. [default: the trace's]"),
+    ] = None,
+    slowest: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=trace_served.SLOWEST_MAX,
+            help="Show this many of the slowest I/Os, of that part or of the whole trace, and what "
+            f"the disk did meanwhile. [default: one of each of {trace_served.SLOWEST} processes]",
+        ),
+    ] = None,
+    perfetto: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the I/Os, of that part or of the whole trace, for "
+            "https://ui.perfetto.dev to this file."
+        ),
+    ] = None,
+    requests: Annotated[
+        int,
+        typer.Option(min=1, max=10_000_000, help="With --perfetto: the first so many I/Os."),
+    ] = trace_served.PERFETTO_MAX,
 ) -> None:
-    """Show a trace's figures: mix, sizes, places, times, depth, processes."""
-    if html is None:
-        if beside:
-            raise InputError("--beside: needs --html PAGE")
-        reading = blklab.read_trace(
-            file, trace_format=trace_format, device=device, keep_steps=no_spread
-        )
-    else:
-        if "-" in map(str, [file, *(beside or ())]):
-            raise InputError("--html: reads a trace twice, and standard input only once; save it")
-        reading = blklab.trace_page(
+    """Show a trace's figures: mix, sizes, places, times, depth, processes; or what was served in a
+    part of it."""
+    reads: _Reads = {"trace_format": trace_format, "device": device, "keep_steps": no_spread}
+    asked = window.parse(from_ or "0s", until)
+    is_part = not (from_ is None and until is None and slowest is None)
+    _check_show(file, html, beside, is_part=is_part)
+    if is_part:
+        served = blklab.served_trace(
             file,
-            html,
-            trace_format=trace_format,
-            device=device,
-            keep_steps=no_spread,
-            beside=beside or (),
+            from_ns=asked.from_ns,
+            until_ns=asked.until_ns,
+            slowest=trace_served.SLOWEST if slowest is None else slowest,
+            distinct=slowest is None,
+            **reads,
         )
-    if as_json:
-        console.print_json(plain(reading))
-        return
+        if as_json:
+            console.print_json(plain(served))
+        else:
+            trace_parts.print_served(file, served, until_ns=asked.until_ns)
+    else:
+        if html is None:
+            reading = blklab.read_trace(file, **reads)
+        else:
+            reading = blklab.trace_page(file, html, beside=beside or (), **reads)
+        if as_json:
+            console.print_json(plain(reading))
+        else:
+            _print_reading(file, reading, html)
+    if perfetto is not None:
+        made = blklab.trace_perfetto(
+            file,
+            perfetto,
+            from_ns=asked.from_ns,
+            until_ns=asked.until_ns,
+            most=requests,
+            **reads,
+        )
+        if not as_json:
+            _print_perfetto(made)
+
+
+def _check_show(file: Path, html: Path | None, beside: list[Path] | None, *, is_part: bool) -> None:
+    """InputError if the options do not go together."""
+    if is_part and html is not None:
+        raise InputError("--html: has the whole trace; choose the part on the page")
+    if beside and html is None:
+        raise InputError("--beside: needs --html PAGE")
+    if html is not None and "-" in map(str, [file, *(beside or ())]):
+        raise InputError("--html: reads a trace twice, and standard input only once; save it")
+
+
+def _print_reading(file: Path, reading: TraceReading, html: Path | None) -> None:
     _print_head(file, reading)
     if reading.count:
         _print_figures(reading)
@@ -129,6 +204,11 @@ def show(
         print(f"{len(heavy)} findings; to see them: blklab trace check {shown(str(file))}")
     if html is not None:
         print(f"Page: {shown(str(html))}")
+
+
+def _print_perfetto(made: PerfettoTrace) -> None:
+    left = f"; {made.left_out:,} I/Os are left out: --requests, --from" if made.left_out else ""
+    print(f"Perfetto trace: {shown(str(made.path))}, {made.ios:,} I/Os{left}")
 
 
 @app.command("import")
@@ -305,23 +385,53 @@ def _print_names(reading: TraceReading, out: Any) -> None:
             table.add_row(shown(name) or "-", f"{count:,}", _share(count, reading.count))
         out.print(table)
     if any(row.pid or row.name for row in reading.processes):
-        table = console.table(
-            "process", "pid", "I/Os", "read", "written", "sequential", "mean Q2C", right=range(1, 7)
+        _print_owners(
+            out,
+            "process",
+            [(process_text(one.name, one.pid), one) for one in reading.processes[:_ROWS]],
         )
-        for one in reading.processes[:_ROWS]:
-            q2c = one.mean_q2c_ns
-            table.add_row(
-                shown(one.name) or "-",
-                str(one.pid),
-                f"{one.count:,}",
-                size_text(one.read_bytes),
-                size_text(one.written_bytes),
-                _share(one.sequential, one.count),
-                "-" if q2c is None else duration_text(q2c),
-            )
-        out.print(table)
         if reading.process_count > _ROWS:
             print(f"and {reading.process_count - _ROWS} processes more")
+    if reading.cgroups:
+        _print_owners(
+            out,
+            "cgroup",
+            [
+                (shown(one.path) or (f"number {one.number}" if one.number else "not known"), one)
+                for one in reading.cgroups[:_ROWS]
+            ],
+        )
+        if reading.cgroup_count > _ROWS:
+            print(f"and {reading.cgroup_count - _ROWS} cgroups more")
+    if reading.areas_incomplete:
+        print("working sets of processes and cgroups are at least as large: not all were counted")
+
+
+def _print_owners(
+    out: Any, head: str, rows: Iterable[tuple[str, TraceProcess | TraceCgroup]]
+) -> None:
+    """Processes or cgroups with their figures."""
+    names = ("I/Os", "read", "written", "seq.", "working set", "mean Q2C", "think")
+    table = console.table(head, *names, right=range(1, len(names) + 1))
+    table.columns[0].no_wrap = True
+    for name, one in rows:
+        optional = [
+            None if value is None else words(value)
+            for value, words in (
+                (one.working_set_bytes, size_text),
+                (one.mean_q2c_ns, duration_text),
+                (one.think_median_ns, duration_text),
+            )
+        ]
+        table.add_row(
+            name,
+            f"{one.count:,}",
+            size_text(one.read_bytes),
+            size_text(one.written_bytes),
+            _share(one.sequential, one.count),
+            *("-" if text is None else text for text in optional),
+        )
+    out.print(table)
 
 
 def _flags(reading: TraceReading) -> Iterator[str]:

@@ -47,6 +47,10 @@ def cut(
     process: Annotated[
         list[str] | None, typer.Option(help="A process's name or number; repeatable.")
     ] = None,
+    cgroup: Annotated[
+        list[str] | None,
+        typer.Option(help="A cgroup's path, with all below it, or its number; repeatable."),
+    ] = None,
     operation: Annotated[
         list[str] | None, typer.Option(help="read, write, flush, discard; repeatable.")
     ] = None,
@@ -62,7 +66,7 @@ def cut(
     trace_format: FormatName = None,
     device: DeviceName = None,
 ) -> None:
-    """Write a part of a trace: a time, processes, operations, a place, sizes, a device."""
+    """Write a part of a trace: a time, processes, cgroups, operations, a place, sizes, a device."""
     asked = window.parse(from_, until)
     made = blklab.cut_trace(
         file,
@@ -70,6 +74,7 @@ def cut(
         from_ns=asked.from_ns,
         until_ns=None if until is None else asked.until_ns,
         processes=process or (),
+        cgroups=cgroup or (),
         operations=operation or (),
         place_bytes=_range("--place", place),
         size_bytes=_range("--size", sizes),

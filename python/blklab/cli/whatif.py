@@ -9,6 +9,7 @@ import typer
 
 import blklab
 from blklab.api import whatif as api
+from blklab.base.plain import plain
 from blklab.base.units import duration_text, rate_text
 from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
@@ -47,6 +48,14 @@ def whatif(
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Its end. [default: the trace's]")
     ] = None,
+    present: Annotated[
+        str | None,
+        typer.Option(
+            help="Explain the answer against this one of the schedulers. "
+            "[default: the recording's, else the worst]",
+            autocompletion=complete.scheduler,
+        ),
+    ] = None,
     trace_format: FormatName = None,
     device: DeviceName = None,
     seed: Annotated[
@@ -68,6 +77,7 @@ def whatif(
         device=device,
         from_ns=asked.from_ns,
         until_ns=None if until is None else asked.until_ns,
+        present=present,
         listener=Terminal(),
     )
     if as_json:
@@ -111,7 +121,18 @@ def _print(file: Path, found: WhatIf) -> None:
         wins = {name: sum(name in best for best in found.drawn) for name in names}
         told = ", ".join(f"{name} {count}" for name, count in wins.items() if count)
         out.print(Text(f"Best on {len(found.drawn)} drawn disks: {told}"))
+    _print_reasons(found)
     console.print_notes(found.notes)
+
+
+def _print_reasons(found: WhatIf) -> None:
+    """Why the best scheduler is better than the present one."""
+    if not found.explained:
+        return
+    head = f"Why {found.explained}, and not {found.present}:"
+    told = " ".join(reason.sentence for reason in found.reasons)
+    none = "no single mechanism accounts for half of the difference."
+    print(console.folded(f"{head} {told or none}", "", ""))
 
 
 def _document(found: WhatIf) -> dict[str, object]:
@@ -134,5 +155,8 @@ def _document(found: WhatIf) -> dict[str, object]:
             }
             for row in found.rows
         ],
+        "explained": found.explained,
+        "present": found.present,
+        "reasons": plain(found.reasons),
         "notes": list(found.notes),
     }

@@ -11,13 +11,23 @@ import numpy as np
 from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text, size_text
 from blklab.report.parts import css, digits, environment, plotly, script, script_json, unit_of
+from blklab.timelines.served import cgroup_name, process_name, process_text
 
 if TYPE_CHECKING:
-    from blklab._core import TraceOverTime, TraceReading
+    from blklab._core import (
+        ServedCounts,
+        ServedGot,
+        ServedSlow,
+        TraceOverTime,
+        TraceReading,
+        TraceServed,
+    )
 
 _KINDS = ("reads", "writes", "others")
-_ROWS = 12
-"""Processes in the table."""
+ROWS = 12
+"""Processes, and cgroups, in the tables."""
+_GOT = 3
+"""Processes that are named for a slow I/O."""
 _SECTOR_BYTES = 512
 _ROWS_OF_DOUBLING = 4
 _PERCENTILES = (50, 99)
@@ -30,6 +40,8 @@ class Drawn:
     name: str
     reading: TraceReading
     over: TraceOverTime
+    served: TraceServed | None
+    """By its steps of time; None without completions."""
 
 
 def page(traces: Sequence[Drawn]) -> str:
@@ -40,9 +52,10 @@ def page(traces: Sequence[Drawn]) -> str:
         .render(
             title=" and ".join(shown(one.name) for one in traces),
             traces=[_texts(one) for one in traces],
-            rows=_ROWS,
+            rows=ROWS,
             size=size_text,
             text=duration_text,
+            process=process_text,
             has_latencies=any(one.reading.q2c_ns.count for one in traces),
             data=script_json(payload(traces)),
             css=css("trace.css"),
@@ -73,7 +86,8 @@ def payload(traces: Sequence[Drawn]) -> dict[str, Any]:
         "unit": unit,
         "whole": longest_ns / unit_ns,
         "traces": [
-            {"name": shown(one.name), **own} for one, own in zip(traces, columns, strict=True)
+            {"name": shown(one.name), **own, "served": _served(one.served, unit_ns)}
+            for one, own in zip(traces, columns, strict=True)
         ],
     }
 
@@ -114,6 +128,55 @@ def _columns(over: TraceOverTime, unit_ns: float) -> dict[str, Any]:
             str(percent): _percentile_ms(latencies.sum(axis=2), bounds_ns, percent)
             for percent in _PERCENTILES
         },
+    }
+
+
+def _served(served: TraceServed | None, unit_ns: float) -> dict[str, Any] | None:
+    """What was served in each step, as rows of numbers; times in microseconds."""
+    if served is None:
+        return None
+    several = any(one.number for one in served.cgroups)
+    return {
+        "processes": [process_name(one) for one in served.processes],
+        "cgroups": [cgroup_name(one) for one in served.cgroups] if several else [],
+        "of_processes": [_counts(one) for one in served.of_processes],
+        "of_cgroups": [_counts(one) for one in served.of_cgroups] if several else [],
+        "slow": [_slow(one, unit_ns) for one in served.slow],
+    }
+
+
+def _counts(one: ServedCounts) -> list[int]:
+    """In the order in which the script reads them."""
+    waits = (one.waited, one.wait_ns // 1000, one.wait_max_ns // 1000)
+    disk = (one.completed, one.disk_ns // 1000)
+    return [one.step, one.row, one.came, *one.ios, *one.bytes, *waits, *disk]
+
+
+def _slow(slow: ServedSlow, unit_ns: float) -> dict[str, Any]:
+    io = slow.io
+    assert io.completed_ns is not None, "only I/Os that complete are kept"
+    known = io.issued_ns is not None
+    issued_ns = io.queued_ns if io.issued_ns is None else io.issued_ns
+    return {
+        "step": slow.step,
+        "process": io.process,
+        "op": io.op,
+        "bytes": io.bytes,
+        "at": round(io.queued_ns / unit_ns, 6),
+        "took": (io.completed_ns - io.queued_ns) / 1e3,
+        "waited": (issued_ns - io.queued_ns) / 1e3 if known else None,
+        "disk": (io.completed_ns - issued_ns) / 1e3,
+        "issued": _got(slow.issued),
+        "completed": _got(slow.completed),
+    }
+
+
+def _got(rows: list[ServedGot]) -> dict[str, Any]:
+    """The processes with the most bytes, and how many I/Os and processes there are."""
+    return {
+        "ios": sum(sum(one.ios) for one in rows),
+        "rows": [[one.process, *one.ios, *one.bytes] for one in rows[:_GOT]],
+        "more": max(len(rows) - _GOT, 0),
     }
 
 

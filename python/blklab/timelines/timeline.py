@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field
@@ -37,6 +38,10 @@ class Request:
     began_ns: int | None
     """When the disk began to serve it; None if only the disk knows."""
     completed_ns: int
+    inserted_ns: int | None = None
+    """When it came into the scheduler; None if that is not recorded apart from its queueing."""
+    device: str = ""
+    """Its device, if several were recorded; else empty."""
 
     @property
     def words(self) -> str:
@@ -146,7 +151,7 @@ def build(
     jobs = [job.name for job in result.jobs]
     labels = names(jobs)
     rows = chosen(labels, jobs, set(wanted))
-    labels = [_printable(label) for label in labels]
+    labels = [printable(label) for label in labels]
     until_ns = min(until_ns, result.duration_ns)
     if result.decisions_left_out:
         until_ns = min(until_ns, int(result.decisions.at_ns[-1]))
@@ -169,9 +174,9 @@ def build(
     processes = [p for p in range(len(labels)) if p in rows] + [KERNEL_PROCESS]
     idle_too = len(processes) <= ROWS
     return Timeline(
-        load=_printable(load),
-        disk=_printable(disk),
-        scheduler=_printable(scheduler),
+        load=printable(load),
+        disk=printable(disk),
+        scheduler=printable(scheduler),
         rig=rig,
         run_ns=result.duration_ns,
         from_ns=from_ns,
@@ -184,11 +189,11 @@ def build(
         requests_left_out=left_out,
         decisions_left_out=(result.decisions_left_out or 0) + later,
         decides=result.decisions_left_out is not None,
-        lanes=_lanes(requests),
+        lanes=lanes(requests),
     )
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
     """A name without control characters."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
 
@@ -272,13 +277,15 @@ def _spans(notes: Iterable[Note], from_ns: int, until_ns: int) -> list[Span]:
     return sorted(spans, key=lambda span: (span.start_ns, span.end_ns))
 
 
-def _lanes(requests: Iterable[Request]) -> dict[int, int]:
-    """The lowest lane of its row that is free while the request lasts."""
-    free_ns: dict[int, list[int]] = {}
-    lanes = {}
+def lanes(requests: Iterable[Request]) -> dict[int, int]:
+    """The lowest lane of its row that is free while the request lasts; `requests` by queue time."""
+    rows: dict[int, tuple[list[tuple[int, int]], list[int]]] = {}
+    found = {}
     for request in requests:
-        row = free_ns.setdefault(request.row, [])
-        lane = next((n for n, free in enumerate(row) if free <= request.queued_ns), len(row))
-        row[lane : lane + 1] = [request.completed_ns]
-        lanes[request.number] = lane
-    return lanes
+        used, free = rows.setdefault(request.row, ([], []))
+        while used and used[0][0] <= request.queued_ns:
+            heapq.heappush(free, heapq.heappop(used)[1])
+        lane = heapq.heappop(free) if free else len(used)
+        heapq.heappush(used, (request.completed_ns, lane))
+        found[request.number] = lane
+    return found

@@ -2,7 +2,8 @@
 
 A process of the run is a process there, with a track for its turns, one for each other kind of
 span, one for decisions, and as many for requests as were in flight at once, because slices of one
-track must be nested or disjoint. A request is a slice of three parts.
+track must be nested or disjoint. A request is a slice of three parts; a recorded I/O is one of
+such parts, too.
 """
 
 from __future__ import annotations
@@ -105,16 +106,20 @@ class _Trace:
 
     def _counters(self, timeline: Timeline) -> None:
         """The number of shown requests that wait, and that the disk has."""
-        changes: dict[str, dict[int, int]] = {
-            _QUEUED: defaultdict(int),
-            _AT_DISK: defaultdict(int),
-        }
+        changes: dict[str, dict[int, int]] = {}
+        for device in dict.fromkeys(["", *(request.device for request in timeline.requests)]):
+            of = f" {device}" if device else ""
+            changes[_QUEUED + of] = defaultdict(int)
+            changes[_AT_DISK + of] = defaultdict(int)
         for request in timeline.requests:
-            changes[_QUEUED][request.queued_ns] += 1
-            changes[_QUEUED][request.issued_ns] -= 1
-            changes[_AT_DISK][request.issued_ns] += 1
-            changes[_AT_DISK][request.completed_ns] -= 1
+            of = f" {request.device}" if request.device else ""
+            changes[_QUEUED + of][request.queued_ns] += 1
+            changes[_QUEUED + of][request.issued_ns] -= 1
+            changes[_AT_DISK + of][request.issued_ns] += 1
+            changes[_AT_DISK + of][request.completed_ns] -= 1
         for name, steps in changes.items():
+            if not steps and timeline.requests:
+                continue
             descriptor = self._packet().track_descriptor
             descriptor.uuid = self._uuid()
             descriptor.name = name
@@ -129,9 +134,11 @@ class _Trace:
 def _parts(request: Request) -> Iterator[tuple[str, int, int]]:
     """Stages without duration are left out."""
     began_ns = request.issued_ns if request.began_ns is None else request.began_ns
+    inserted_ns = request.issued_ns if request.inserted_ns is None else request.inserted_ns
     served = "at the disk" if request.began_ns is None else "on disk"
     parts = (
-        ("queued", request.queued_ns, request.issued_ns),
+        ("queued", request.queued_ns, inserted_ns),
+        ("in the scheduler", inserted_ns, request.issued_ns),
         ("dispatched", request.issued_ns, began_ns),
         (served, began_ns, request.completed_ns),
     )

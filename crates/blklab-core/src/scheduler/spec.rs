@@ -24,6 +24,15 @@ pub struct SchedulerSpec {
     pub queue: Settings,
 }
 
+impl SchedulerSpec {
+    /// Its name with the settings that are not the defaults, `bfq:slice_idle=0`.
+    pub fn label(&self) -> String {
+        let changed: Vec<_> = self.changed().map(|(name, value)| format!("{name}={value}")).collect();
+        let colon = if changed.is_empty() { "" } else { ":" };
+        format!("{}{colon}{}", self.info.name, changed.join(","))
+    }
+}
+
 /// A scheduler of a kernel: known tunables are checked by the simulator's tables, others are left
 /// to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -252,6 +261,11 @@ mod tests {
         let default = SchedulerSpec::parse("mq-deadline:fifo_batch=16").unwrap();
         assert_eq!(default.given().collect::<Vec<_>>(), [("fifo_batch", 16)]);
         assert_eq!(default.changed().count(), 0);
+        assert_eq!(
+            (spec.label(), default.label()),
+            ("mq-deadline:fifo_batch=1,nr_requests=32".to_owned(), "mq-deadline".to_owned())
+        );
+        assert_eq!(SchedulerSpec::parse(&spec.label()), Ok(spec));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Recordings without names and places.
 //!
-//! Names of processes and devices become `process-1`, `device-1` and so on, in the order in which they
-//! appear; numbers of processes and cgroups likewise. Areas of the disk change their places within
+//! Names of processes and devices and paths of cgroups become `process-1`, `device-1`, `/cgroup-1` and so on,
+//! in the order in which they appear; numbers of processes and cgroups likewise. Areas of the disk change their places within
 //! groups, by a secret order: I/Os inside an area stay neighbours, and seeks between groups stay about
 //! as far. What stays: times, sizes, operations, priorities, CPUs, order, and the group of each place.
 
@@ -98,13 +98,19 @@ impl Anonymous {
     }
 
     /// The I/O, from which nothing of the names can be read.
-    pub fn of(&mut self, io: Io) -> Io {
-        let Tables { processes, devices } = &mut self.tables;
+    ///
+    /// `has_path`: its cgroup has one.
+    pub fn of(&mut self, io: Io, has_path: bool) -> Io {
+        let Tables { processes, devices, cgroups } = &mut self.tables;
+        let cgroup = self.cgroups.of(io.cgroup).into();
+        if has_path {
+            cgroups.set(cgroup, &format!("/cgroup-{cgroup}"));
+        }
         Io {
             process: renamed(&mut self.processes, io.process, "process", processes),
             device: renamed(&mut self.devices, io.device, "device", devices),
             pid: self.pids.of(io.pid),
-            cgroup: self.cgroups.of(io.cgroup).into(),
+            cgroup,
             sector: if io.sectors == 0 { io.sector } else { self.place(io) },
             ..io
         }

@@ -13,6 +13,10 @@ use crate::notes::Notes;
 /// numbers from here on, those of the third from twice as much.
 const PID_LIMIT: u32 = 1 << 22;
 
+/// Numbers of cgroups of the second recording differ from those of the first by this, of the third by twice as
+/// much: machines count theirs from 1.
+const CGROUP_LIMIT: u64 = 1 << 48;
+
 /// A recording, and the numbers that its names have in the merged one.
 struct Part {
     records: Box<dyn Records + Send>,
@@ -47,6 +51,9 @@ impl Merged {
         if headers.len() > 1 {
             header.source = "merged".to_owned();
             (header.begun_unix_ns, header.machine) = (None, None);
+            header.scheduler = header
+                .scheduler
+                .filter(|name| headers.iter().all(|one| one.scheduler.as_ref() == Some(name)));
             header.resolution = headers.iter().map(|one| one.resolution).max().unwrap_or(Nanos::ZERO);
             // One that does not know its disk may reach beyond the others'.
             let known: Option<Vec<_>> = headers.iter().map(|one| one.capacity).collect();
@@ -82,8 +89,13 @@ impl Records for Merged {
         let names = &part.records.tables().processes;
         let process = translated(&mut part.processes, io.process, names, &mut self.tables.processes);
         let pid = io.pid.wrapping_add((index as u32).wrapping_mul(PID_LIMIT));
+        let cgroup = match io.cgroup {
+            0 => 0,
+            number => number.wrapping_add((index as u64).wrapping_mul(CGROUP_LIMIT)).max(1),
+        };
+        self.tables.cgroups.set(cgroup, part.records.tables().cgroups.path(io.cgroup));
         part.next = part.records.next_io()?;
-        Ok(Some(Io { process, pid, device: self.device, number: self.number, ..io }))
+        Ok(Some(Io { process, pid, cgroup, device: self.device, number: self.number, ..io }))
     }
 
     fn header(&self) -> &Header {

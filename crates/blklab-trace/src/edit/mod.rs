@@ -31,6 +31,8 @@ pub struct Edit {
     pub window: Range<Nanos>,
     /// Names or numbers of processes that are kept; empty: all.
     pub processes: Vec<String>,
+    /// Cgroups that are kept: their numbers, or their paths, with all below them; empty: all.
+    pub cgroups: Vec<String>,
     /// Operations that are kept; empty: all.
     pub ops: Vec<Op>,
     /// An I/O is kept if all of it is there. Flushes have no place and are kept.
@@ -53,6 +55,7 @@ impl Default for Edit {
         Edit {
             window: Nanos::ZERO..Nanos::NEVER,
             processes: Vec::new(),
+            cgroups: Vec::new(),
             ops: Vec::new(),
             sectors: 0..u64::MAX,
             lengths: 0..=u32::MAX,
@@ -68,8 +71,13 @@ impl Edit {
     fn keeps(&self, io: &Io, tables: &Tables) -> bool {
         let is_named =
             |wanted: &String| tables.processes.name(io.process) == wanted || wanted.parse() == Ok(io.pid);
+        let is_within = |wanted: &String| {
+            io.cgroup != 0
+                && (wanted.parse() == Ok(io.cgroup) || is_below(tables.cgroups.path(io.cgroup), wanted))
+        };
         self.window.contains(&io.queued)
             && (self.processes.is_empty() || self.processes.iter().any(is_named))
+            && (self.cgroups.is_empty() || self.cgroups.iter().any(is_within))
             && (self.ops.is_empty() || self.ops.contains(&io.op))
             && (io.sectors == 0
                 || (io.sector.0 >= self.sectors.start
@@ -96,6 +104,12 @@ impl Edit {
         // Rounding keeps the order.
         Nanos(((since.0 as f64 * self.stretch) as u64).min(TIME_MAX))
     }
+}
+
+/// Whether a cgroup's path is `above`, or lies below it.
+fn is_below(path: &str, above: &str) -> bool {
+    let rest = path.strip_prefix(above.trim_end_matches('/'));
+    !path.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// A recording with changes.
@@ -153,7 +167,10 @@ impl<R: Records> Records for Edited<R> {
                 ..io
             };
             return Ok(Some(match &mut self.anonymous {
-                Some(anonymous) => anonymous.of(changed),
+                Some(anonymous) => {
+                    let has_path = !self.records.tables().cgroups.path(changed.cgroup).is_empty();
+                    anonymous.of(changed, has_path)
+                }
                 None => changed,
             }));
         }

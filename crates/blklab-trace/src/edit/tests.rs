@@ -36,6 +36,9 @@ fn memory(ios: Vec<Io>) -> Memory {
     for name in ["mysqld", "cp"] {
         tables.processes.id(name);
     }
+    for (number, path) in [(77, "/secret.slice"), (78, "/secret.slice/inner"), (79, "/secret.slices")] {
+        tables.cgroups.set(number, path);
+    }
     let header = Header { machine: Some("host".into()), capacity: Some(Sector(4000)), ..Header::default() };
     Memory { ios: ios.into_iter(), header, tables, notes: Notes::default() }
 }
@@ -96,6 +99,22 @@ fn processes_places_lengths_and_operations_choose_and_flushes_have_no_place() {
 }
 
 #[test]
+fn cgroups_are_chosen_by_number_or_by_path_with_all_below() {
+    let numbers = [77, 78, 79, 80, 0];
+    let ios: Vec<_> = numbers.iter().map(|&cgroup| Io { cgroup, ..io(cgroup, 1, 0, 8) }).collect();
+    let kept = |wanted: &str| {
+        let (mut found, ..) = edited(ios.clone(), Edit { cgroups: vec![wanted.into()], ..Edit::default() });
+        found.sort_by_key(|io| io.cgroup);
+        found.iter().map(|io| io.cgroup).collect::<Vec<_>>()
+    };
+    assert_eq!(kept("/secret.slice"), [77, 78]);
+    assert_eq!(kept("/secret.slice/inner/"), [78]);
+    assert_eq!(kept("80"), [80]);
+    assert_eq!(kept("/"), [77, 78, 79]);
+    assert!(kept("0").is_empty() && kept("/secret").is_empty());
+}
+
+#[test]
 fn losses_before_a_dropped_io_count_for_the_next_kept_one() {
     let ios = vec![Io { lost: 2, ..io(1, 1, 0, 8) }, Io { lost: 5, ..io(2, 2, 8, 8) }];
     let (kept, ..) = edited(ios, Edit { processes: vec!["cp".into()], ..Edit::default() });
@@ -126,6 +145,7 @@ fn an_anonymous_recording_has_no_name_number_or_machine_of_the_old_one() {
     assert_eq!(tables.devices.iter().collect::<Vec<_>>(), ["", "device-1"]);
     assert_eq!(hidden.iter().map(|io| io.pid).collect::<Vec<_>>(), [1, 2, 1]);
     assert_eq!((hidden[0].cgroup, hidden[1].cgroup), (1, 0));
+    assert_eq!((tables.cgroups.path(1), tables.cgroups.paths().len()), ("/cgroup-1", 2));
     assert_eq!(header.machine, None);
 }
 
@@ -174,11 +194,14 @@ proptest! {
 
 #[test]
 fn merged_recordings_share_a_device_and_no_process() {
-    let part = |process| Box::new(memory(vec![Io { flags: Flags::SYNC, ..io(1, process, 0, 8) }]));
+    let part =
+        |process| Box::new(memory(vec![Io { flags: Flags::SYNC, cgroup: 77, ..io(1, process, 0, 8) }]));
     let (ios, tables, header) = all(Merged::new(vec![part(1), part(1)]).unwrap());
     assert_eq!((ios[0].pid, ios[1].pid), (10, 10 + (1 << 22)));
     assert_eq!(tables.devices.name(ios[1].device), "8:0");
     assert_eq!(tables.processes.name(ios[1].process), "mysqld");
+    assert_eq!((ios[0].cgroup, ios[1].cgroup), (77, 77 + (1 << 48)));
+    assert_eq!(tables.cgroups.path(ios[1].cgroup), "/secret.slice");
     assert_eq!((header.machine, header.capacity), (None, Some(Sector(4000))));
 }
 

@@ -8,7 +8,7 @@ mod schema;
 mod write;
 
 pub use read::{Recording, is_ours};
-pub use schema::{COLUMNS, Column, VERSION, schema};
+pub use schema::{COLUMNS, COLUMNS_MIN, Column, VERSION, schema};
 pub use write::Writer;
 
 /// I/Os of a batch: what a killed writer loses at most, and what is in memory at once.

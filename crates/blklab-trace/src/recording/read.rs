@@ -19,7 +19,7 @@ use blklab_base::input_error::InputError;
 use blklab_base::recorded::{Flags, Header, Io, NameId, Names, Op, Tables};
 use blklab_base::units::{Nanos, SECTOR_BYTES, Sector};
 
-use super::{COLUMNS, schema};
+use super::{COLUMNS, COLUMNS_MIN, schema};
 use crate::Records;
 use crate::input::Input;
 use crate::notes::{Kind, Notes};
@@ -83,7 +83,8 @@ impl Recording {
         };
         recording.header = schema::header(found.metadata())?;
         let expected = schema::schema(&recording.header);
-        for (place, field) in expected.fields().iter().enumerate() {
+        let count = found.fields().len();
+        for (place, field) in expected.fields().iter().enumerate().take(count.max(COLUMNS_MIN)) {
             let same = |other: &Arc<arrow_schema::Field>| {
                 other.name() == field.name() && other.data_type() == field.data_type()
             };
@@ -100,8 +101,7 @@ impl Recording {
                 .expected(expected));
             }
         }
-        if found.fields().len() != COLUMNS.len() {
-            let count = found.fields().len();
+        if count > COLUMNS.len() {
             return Err(InputError::new(format!("found {count} columns; expected {}", COLUMNS.len())));
         }
         Ok(recording)
@@ -240,6 +240,22 @@ impl Recording {
         Ok(())
     }
 
+    /// The paths of a batch's cgroups, if the recording has them.
+    fn paths(&mut self, batch: &RecordBatch, cgroup: &arrow_array::Int64Array) {
+        let Some(column) = batch.column_by_name("cgroup_path") else { return };
+        let column = column.as_dictionary::<UInt16Type>();
+        let paths: Vec<_> = values(column).collect();
+        let mut last = 0;
+        for row in 0..batch.num_rows() {
+            let number = cgroup.value(row) as u64;
+            if number != last {
+                last = number;
+                let path = column.key(row).and_then(|key| paths.get(key)).copied().unwrap_or_default();
+                self.tables.cgroups.set(number, path);
+            }
+        }
+    }
+
     /// The rows of a batch.
     fn take(&mut self, batch: &RecordBatch) -> Result<(), InputError> {
         let column = |name: &str| {
@@ -254,6 +270,7 @@ impl Recording {
         let (pid, cpu, prio) = (half("pid")?, short("cpu")?, short("prio")?);
         let (cgroup, lost) = (whole("cgroup")?, half("lost")?);
         let (op, device, process) = (text("op")?, text("device")?, text("process")?);
+        self.paths(batch, &cgroup);
         let ops: Vec<_> = values(&op)
             .map(|name| Op::ALL.into_iter().find(|op| op.name() == name).unwrap_or(Op::Other))
             .collect();

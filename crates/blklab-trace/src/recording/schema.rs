@@ -85,7 +85,15 @@ pub const COLUMNS: &[Column] = &[
     optional("prio", Kind::UInt16, "I/O priority: class << 13 | level, as in ioprio_set(2)"),
     column("cgroup", Kind::Int64, "the cgroup's number; 0 if not known"),
     column("lost", Kind::UInt32, "events that were lost before this record"),
+    column(
+        "cgroup_path",
+        Kind::Name,
+        "the cgroup's path, from the root of its hierarchy; empty if not known",
+    ),
 ];
+
+/// The least columns of a recording: those of before there were paths of cgroups.
+pub const COLUMNS_MIN: usize = 15;
 
 /// The schema of a recording with this header.
 pub fn schema(header: &Header) -> Schema {
@@ -105,6 +113,7 @@ fn metadata(header: &Header) -> Metadata {
     let optional = [
         ("begun_unix_ns", header.begun_unix_ns.map(|ns| ns.to_string())),
         ("machine", header.machine.clone()),
+        ("scheduler", header.scheduler.clone()),
         ("capacity_sectors", header.capacity.map(|capacity| capacity.0.to_string())),
     ];
     rows.extend(optional.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
@@ -137,6 +146,7 @@ pub fn header(metadata: &Metadata) -> Result<Header, InputError> {
             Some(value) => Some(value.parse().map_err(|_| wrong("begun_unix_ns", "a whole number"))?),
         },
         machine: text("machine").map(str::to_owned),
+        scheduler: text("scheduler").map(str::to_owned),
         capacity: number("capacity_sectors")?.map(Sector),
         spread: text("spread") == Some("true"),
     })

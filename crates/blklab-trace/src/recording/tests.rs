@@ -94,6 +94,7 @@ fn header() -> Header {
         resolution: Nanos(1),
         begun_unix_ns: Some(-5),
         machine: Some("x".to_owned()),
+        scheduler: Some("bfq:slice_idle=0".to_owned()),
         capacity: Some(Sector(1000)),
         spread: true,
     }
@@ -157,6 +158,42 @@ fn a_recording_of_other_columns_is_refused_with_the_column() {
     arrow_ipc::writer::StreamWriter::try_new(&mut bytes, &schema).expect("memory");
     let error = Recording::new(Input::new(Cursor::new(bytes)).expect("memory")).err().expect("refused");
     assert_eq!(error.reason, "column 6: found 'bytes'; expected sectors (uint32)");
+}
+
+#[test]
+fn paths_of_cgroups_are_kept_and_recordings_without_them_are_read() {
+    use arrow_ipc::reader::StreamReader;
+    use arrow_ipc::writer::StreamWriter;
+
+    let mut tables = Tables::default();
+    tables.cgroups.set(8, "/system.slice");
+    tables.cgroups.set(3, "/");
+    let mut writer = Writer::new(Vec::new(), &header()).expect("memory");
+    for cgroup in [0, 8, 3, 8, 5] {
+        writer.push(&Io { cgroup, op: Op::Flush, ..Io::default() }, &tables).expect("memory");
+    }
+    let (bytes, _) = writer.finish(&tables).expect("memory");
+    let read = |bytes: Vec<u8>| {
+        let mut recording =
+            Recording::new(Input::new(Cursor::new(bytes)).expect("memory")).expect("readable");
+        let mut found = Vec::new();
+        while let Some(io) = recording.next_io().expect("good") {
+            found.push((io.cgroup, recording.tables().cgroups.path(io.cgroup).to_owned()));
+        }
+        found
+    };
+    let expected = [(0, ""), (8, "/system.slice"), (3, "/"), (8, "/system.slice"), (5, "")];
+    assert_eq!(read(bytes.clone()), expected.map(|(number, path)| (number, path.to_owned())));
+    // As blklab wrote them before there were paths.
+    let mut stream = StreamReader::try_new(Cursor::new(bytes), None).expect("a stream");
+    let batch = stream.next().expect("a batch").expect("whole");
+    let old = batch.project(&(0..COLUMNS_MIN).collect::<Vec<_>>()).expect("fewer columns");
+    let mut bytes = Vec::new();
+    let mut writer = StreamWriter::try_new(&mut bytes, &old.schema()).expect("memory");
+    writer.write(&old).expect("memory");
+    writer.finish().expect("memory");
+    drop(writer);
+    assert_eq!(read(bytes), expected.map(|(number, _)| (number, String::new())));
 }
 
 #[test]

@@ -113,6 +113,10 @@ impl<W: Write> Writer<W> {
             Arc::new(ios.iter().map(|io| io.prio).collect::<UInt16Array>()),
             Arc::new(Int64Array::from_iter_values(ios.iter().map(|io| io.cgroup as i64))),
             Arc::new(UInt32Array::from_iter_values(ios.iter().map(|io| io.lost))),
+            Arc::new(names(
+                ios.iter().map(|io| tables.cgroups.id(io.cgroup).0 as u16),
+                tables.cgroups.paths(),
+            )?),
         ];
         RecordBatch::try_new(Arc::clone(&self.schema), columns)
     }

@@ -23,6 +23,7 @@ from blklab.base.signals import Signals
 from blklab.errors import RunError
 from blklab.host.roots import HERE, Roots
 from blklab.rigs.live import tracefs
+from blklab.rigs.live.members import Members
 
 _EVERY_S = 0.1
 _FLUSH_S = 1.0
@@ -40,6 +41,8 @@ class RecordedDisk:
     """``8:0``, its name in the recording."""
     sectors: int
     """Its size."""
+    scheduler: str = ""
+    """Its active scheduler; empty if that is not known."""
 
 
 class Recording:
@@ -53,6 +56,8 @@ class Recording:
         numbers = [(disk.number, tracefs.numbers(disk.name, roots)) for disk in disks]
         # A recording has one size: that of the only disk.
         sectors = disks[0].sectors if len(disks) == 1 else None
+        schedulers = {disk.scheduler for disk in disks}
+        self._members = Members(roots)
         try:
             self._recorder = _core.MachineRecorder(
                 instance.header_page,
@@ -61,6 +66,7 @@ class Recording:
                 out,
                 f"{platform.system()} {platform.release()}",
                 sectors,
+                (schedulers.pop() or None) if len(schedulers) == 1 else None,
                 time.monotonic_ns(),
                 time.time_ns(),
             )
@@ -101,7 +107,7 @@ class Recording:
         problem = self._problem
         if problem is None:
             try:
-                self._recorder.drain(self._pipes)
+                self._drain()
                 self.lost = max(self._recorder.lost(), self._instance.lost())
                 self.ios = self._recorder.finish()
             except OSError as error:
@@ -120,12 +126,19 @@ class Recording:
             os.close(self._pipes.pop()[1])
         self._recorder.close()
 
+    def _drain(self) -> None:
+        """Takes what the buffers have, and looks up the cgroups of the threads in it while they
+        live."""
+        self._recorder.drain(self._pipes)
+        for one in self._members.look_up(self._recorder.queueing()):
+            self._recorder.set_cgroup(one.thread, one.number, one.path)
+
     def _follow(self) -> None:
         flushed_s = time.monotonic()
         try:
             while not self._stop.wait(_EVERY_S):
                 before_ns = time.monotonic_ns()
-                self._recorder.drain(self._pipes)
+                self._drain()
                 now_s = time.monotonic()
                 is_due = now_s - flushed_s >= _FLUSH_S
                 self._recorder.advance(before_ns - _MARGIN_NS, is_due)
