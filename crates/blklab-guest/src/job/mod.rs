@@ -20,7 +20,7 @@ use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{self, Plan};
 use blklab_core::workload::spec::JobFile;
 use blklab_disk::Report;
-use serde_json::json;
+use blklab_replay::{Replay, Target, load_of, written};
 
 pub use native::begin_run;
 
@@ -51,7 +51,7 @@ enum Load {
     /// The native driver: the places of the plan's files, and the CPU work of its processes.
     Native { plan: Plan, seed: u64, capacity: Sector, places: Vec<native::Target>, work: Box<native::Work> },
     /// Recorded I/O.
-    Replay(native::replay::Replay),
+    Replay(Replay),
 }
 
 /// The disk of a load.
@@ -120,7 +120,9 @@ impl Job {
     /// One line.
     pub fn prepare_replay(config: &ReplayConfig, disk: &OfDisk<'_>, directory: &Path) -> Result<Job, String> {
         let file = directory.join(&config.file);
-        let replay = native::replay::Replay::prepare(&file, disk.device, disk.capacity)?;
+        let load = load_of(&file)?;
+        let target = Target::model(disk.device, disk.capacity, &load)?;
+        let replay = Replay::prepare(load, target)?;
         Job::of(Load::Replay(replay), config.window, disk, directory)
     }
 
@@ -156,7 +158,7 @@ impl Job {
         let result = match &mut self.load {
             Load::Fio { plan, .. } => run_fio(plan, directory),
             Load::Native { plan, seed, places, work, .. } => native::run(plan, *seed, places, work, epoch),
-            Load::Replay(replay) => replay.run(epoch),
+            Load::Replay(replay) => replay.run(epoch).map(|replayed| replayed.result),
         };
         match result {
             Ok(result) => {
@@ -202,8 +204,7 @@ impl Job {
         Ok(())
     }
 
-    /// Writes `run.json`, with a [`RunResult`]'s scalars and the names and lengths of its columns,
-    /// and `run.i64`, with the columns as little-endian 64-bit integers, one after the other.
+    /// Writes the result's files: see [`written`].
     ///
     /// # Errors
     /// One line.
@@ -214,14 +215,7 @@ impl Job {
         report: &Report,
     ) -> Result<(), String> {
         self.result.disk = disk_counters(counters, report, &self.result.disk);
-        let columns = self.result.columns();
-        let names: Vec<_> = columns.iter().map(|(name, column)| (name, column.len())).collect();
-        let text = json!({"summary": self.result, "columns": names}).to_string();
-        let values = columns.iter().flat_map(|(_, column)| column.iter());
-        let bytes: Vec<u8> = values.flat_map(|value| value.to_le_bytes()).collect();
-        let written = fs::write(directory.join("run.json"), text)
-            .and_then(|()| fs::write(directory.join("run.i64"), bytes));
-        written.map_err(|error| format!("{}: {error}", directory.display()))
+        written::write(&self.result, directory)
     }
 }
 

@@ -190,12 +190,14 @@ impl Issuer {
         Some(start.not_before.max(since.saturating_add(start.think)))
     }
 
-    /// The process of the next step `Submit { io, due }` begins to submit that I/O.
-    pub fn begin(&mut self, io: u32, due: Nanos) {
+    /// The process of the next step `Submit { io, due }` begins to submit that I/O at `now`.
+    pub fn begin(&mut self, io: u32, due: Nanos, now: Nanos) {
         let ReplayIo { start, process, preflush, plug, .. } = self.ios[io as usize];
         let flush = start.follows.filter(|_| preflush);
-        self.outcomes[io as usize].due = flush.map_or(due, |flush| self.outcomes[flush as usize].due);
+        let since = flush.map_or(due, |flush| self.outcomes[flush as usize].due);
         let process = &mut self.processes[process.0 as usize];
+        let (late, held) = (now - due, process.submitted.saturating_sub(due));
+        self.outcomes[io as usize] = Outcome { due: since, late, held, ..Outcome::default() };
         process.began.get_or_insert(due);
         process.in_flight += 1;
         process.tally.depth(process.in_flight as u32);
@@ -311,7 +313,7 @@ mod tests {
     fn submit(issuer: &mut Issuer, process: u32, now: Nanos) -> u32 {
         let step = issuer.next(ProcessId(process), now);
         let Step::Submit { io, due } = step else { panic!("{step:?} at {now}") };
-        issuer.begin(io, due);
+        issuer.begin(io, due, now);
         issuer.submitted(io, now);
         io
     }
@@ -333,8 +335,22 @@ mod tests {
         assert_eq!(completed(&mut issuer, 0, US(21)), (vec![0], US(16)));
         assert_eq!(issuer.next(ProcessId(0), US(21)), Step::Finish);
         let (outcomes, jobs) = issuer.finish();
-        assert_eq!(outcomes[1], Outcome { due: US(9), issued: US(12), completed: US(20) });
+        assert_eq!(
+            outcomes[1],
+            Outcome { due: US(9), late: US(3), held: US(0), issued: US(12), completed: US(20) }
+        );
         assert_eq!((jobs[0].read.ios, jobs[0].start_ns, jobs[0].end_ns), (2, 5_000, 21_000));
+    }
+
+    #[test]
+    fn an_io_that_comes_late_because_its_process_waited_for_a_request_is_held_that_long() {
+        let mut issuer = Issuer::new(vec![io(0, Start::at(US(5))), io(0, Start::at(US(9)))]);
+        issuer.begin(0, US(5), US(6));
+        issuer.submitted(0, US(11));
+        assert_eq!(submit(&mut issuer, 0, US(12)), 1);
+        let of = |outcome: Outcome| (outcome.late, outcome.held);
+        let outcomes = issuer.finish().0;
+        assert_eq!([of(outcomes[0]), of(outcomes[1])], [(US(1), US(0)), (US(3), US(2))]);
     }
 
     #[test]
@@ -354,7 +370,7 @@ mod tests {
         let closed = Start { after: 1, ..Start::default() };
         let mut issuer = Issuer::new(vec![io(0, Start::default()), io(0, Start::default()), io(0, closed)]);
         assert_eq!(submit(&mut issuer, 0, US(0)), 0);
-        issuer.begin(1, US(0));
+        issuer.begin(1, US(0), US(0));
         assert_eq!(completed(&mut issuer, 0, US(4)).0, [] as [u32; 0], "it asks when it is back");
         issuer.submitted(1, US(5));
         assert_eq!(issuer.next(ProcessId(0), US(5)), Step::Submit { io: 2, due: US(5) });
@@ -376,7 +392,7 @@ mod tests {
     fn ios_under_one_plug_are_due_together_whatever_their_own_starts() {
         let first = ReplayIo { plug: Plug::GoesOn, ..io(0, Start::at(US(5))) };
         let mut issuer = Issuer::new(vec![first, io(0, Start::at(US(900)))]);
-        issuer.begin(0, US(5));
+        issuer.begin(0, US(5), US(5));
         assert_eq!(issuer.next(ProcessId(0), US(5)), Step::Submit { io: 1, due: US(5) });
         assert_eq!(issuer.in_flight(ProcessId(0)), 1);
     }

@@ -106,6 +106,10 @@ pub enum Plug {
 pub struct Outcome {
     /// When it was due, as its start says.
     pub due: Nanos,
+    /// How much later its process began to submit it,
+    pub late: Nanos,
+    /// and how much of that it was still submitting the I/O before.
+    pub held: Nanos,
     /// When all of it was in the block layer: later, if it had to wait for a request, or for
     /// earlier I/Os of its process that had.
     pub issued: Nanos,
@@ -204,7 +208,7 @@ impl Replay {
     /// request.
     fn submit(&mut self, id: ProcessId, index: u32, due: Nanos, world: &mut World) -> bool {
         let (io, now) = (*self.issuer.io(index), world.now());
-        self.issuer.begin(index, due);
+        self.issuer.begin(index, due, now);
         let device = &mut world.devices[io.place.device];
         if io.op == Op::Flush && !device.block.has_volatile_write_cache() {
             // As `submit_bio_noacct` does.

@@ -9,9 +9,9 @@ use std::thread::{self, Scope};
 
 use blklab_core::request::ProcessId;
 
-use super::super::aio::Event;
-use super::process::TAKEN_MAX;
-use super::{Run, STACK_BYTES};
+use crate::aio::Event;
+use crate::process::TAKEN_MAX;
+use crate::{Run, STACK_BYTES};
 
 /// The deputy of a process, which does not exist before it is needed.
 pub struct Deputy<'a> {
@@ -57,6 +57,12 @@ impl<'a> Deputy<'a> {
         shared.state.lock().expect("no thread panics with it").is_needed = true;
         shared.changed.notify_all();
         Ok(())
+    }
+
+    /// Whether completions are the deputy's.
+    pub fn is_needed(&self) -> bool {
+        let needed = |shared: &Arc<Shared>| shared.state.lock().expect("no thread panics with it").is_needed;
+        self.shared.as_ref().is_some_and(needed)
     }
 
     /// From now on they are the process's again.
