@@ -9,8 +9,7 @@ use std::thread::{self, Scope};
 
 use blklab_core::request::ProcessId;
 
-use crate::aio::Event;
-use crate::process::TAKEN_MAX;
+use crate::aio::{Event, TAKEN_MAX};
 use crate::{Run, STACK_BYTES};
 
 /// The deputy of a process, which does not exist before it is needed.

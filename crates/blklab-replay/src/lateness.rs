@@ -15,8 +15,8 @@ pub struct Lateness {
     pub p99: Nanos,
     /// The latest.
     pub max: Nanos,
-    /// I/Os that were late because their process was still submitting the I/O before: it waited for a
-    /// request, since all of the queue were taken.
+    /// I/Os that were late because their process was still submitting the I/O before, which takes long
+    /// where all requests of the queue are taken.
     pub held: usize,
 }
 

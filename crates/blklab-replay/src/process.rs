@@ -14,15 +14,12 @@ use blklab_core::source::replay::{Plug, ReplayIo};
 use blklab_core::units::Nanos;
 
 use crate::Run;
-use crate::aio::{Event, Iocb};
+use crate::aio::{Event, Iocb, TAKEN_MAX};
 use crate::deputy::Deputy;
 use crate::sys;
 
 /// `io_submit()` has a plug for more I/Os than these (`AIO_PLUG_THRESHOLD`).
 const WITHOUT_PLUG: usize = 2;
-
-/// Completions that are taken at a time.
-pub const TAKEN_MAX: usize = 256;
 
 /// A process and its state.
 pub struct Process<'a> {

@@ -170,8 +170,8 @@ def _told(told: _Told) -> list[str]:
     )
     if late["held"]:
         line = (
-            f"{line}; {late['held']} of {late['ios']} because their process still waited for a "
-            "request of the queue"
+            f"{line}; {late['held']} of {late['ios']} because their process was still submitting "
+            "the one before, as in a full queue"
         )
     lines = [line]
     if missing := told["without_priority"]:

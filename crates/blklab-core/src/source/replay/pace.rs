@@ -184,6 +184,7 @@ mod tests {
         // The seventh took so long that the eighth came at once after it.
         ios[6].completed = Some(Nanos::from_millis(74));
         ios[7].queued = Nanos::from_millis(74);
+        ios[7].completed = Some(Nanos::from_micros(74_500));
         let plan = planned(&ios, Way::Inferred, looped(2, Nanos::from_millis(125)));
         let starts: Vec<_> = plan.ios.iter().map(|io| io.start).collect();
         for (first, second) in starts[..12].iter().zip(&starts[12..]) {
