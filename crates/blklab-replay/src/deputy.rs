@@ -1,7 +1,9 @@
 //! A second thread of a process, which takes its completions while the first may sleep for a request.
 //!
 //! An I/O completes when it does, not when its process is back from `io_submit()`: its latency counts
-//! until then, and other processes may wait for it.
+//! until then, and other processes may wait for it. In a guest the first is known from the events
+//! (`from_events`), so that only the second needs a deputy: it may change which process gets the next
+//! request.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};

@@ -13,6 +13,7 @@
 
 pub mod aio;
 mod deputy;
+mod from_events;
 pub mod lateness;
 mod process;
 pub mod sys;
@@ -34,7 +35,7 @@ use blklab_core::request::{Op, ProcessId};
 use blklab_core::result::RunResult;
 use blklab_core::source::replay::issuer::Issuer;
 use blklab_core::source::replay::stored::Load;
-use blklab_core::source::replay::{ReplayIo, check};
+use blklab_core::source::replay::{Outcome, ReplayIo, check};
 use blklab_core::units::Nanos;
 use blklab_disk::service::clock;
 use rustix::event::{EventfdFlags, eventfd};
@@ -68,6 +69,10 @@ pub struct Replayed {
     pub result: RunResult,
     /// How late I/Os were.
     pub lateness: Lateness,
+    /// The I/Os, and their times.
+    pub ios: Vec<ReplayIo>,
+    /// One per I/O.
+    pub outcomes: Vec<Outcome>,
     /// Processes without the priority that they were recorded with, because the user may not give it.
     pub without_priority: u32,
 }
@@ -115,7 +120,8 @@ impl Replay {
     /// # Errors
     /// One line: I/O that failed.
     pub fn run(&mut self, epoch: Nanos) -> Result<Replayed, String> {
-        let issuer = Issuer::new(std::mem::take(&mut self.load.ios));
+        let ios = std::mem::take(&mut self.load.ios);
+        let issuer = Issuer::new(ios.clone());
         let with_ios = issuer.processes();
         let run = Run {
             epoch,
@@ -161,7 +167,7 @@ impl Replay {
             ..RunResult::default()
         };
         let without_priority = run.without_priority.into_inner();
-        Ok(Replayed { result, lateness: Lateness::of(&outcomes), without_priority })
+        Ok(Replayed { result, lateness: Lateness::of(&outcomes), ios, outcomes, without_priority })
     }
 }
 
@@ -347,7 +353,7 @@ mod tests {
             ];
             ios.extend((0..200).map(|n| ReplayIo { process: ProcessId(1), ..io(Op::Read, 8 * (n % 200)) }));
             ios[5].start = Start { follows: Some(3), ..Start::default() };
-            let Replayed { result, lateness, without_priority } =
+            let Replayed { result, lateness, without_priority, .. } =
                 replayed(ios, file.path(), requests).expect("it runs");
             let [a, b] = &result.jobs[..] else { panic!("{} jobs", result.jobs.len()) };
             assert_eq!((&*a.name, a.read.ios, a.write.ios, a.trim.ios), ("a", 1, 3, 1));

@@ -48,7 +48,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let target = Target::real(&arguments.target, &load, arguments.requests)?;
     let mut replay = Replay::prepare(load, target)?;
     let epoch = clock() + BEFORE + Nanos(BEFORE_EACH.0 * replay.processes() as u64);
-    let Replayed { result, lateness, without_priority } = replay.run(epoch)?;
+    let Replayed { result, lateness, without_priority, .. } = replay.run(epoch)?;
     written::write(&result, &arguments.out)?;
     let told = json!({"lateness": lateness.to_json(), "without_priority": without_priority});
     let path = arguments.out.join("replay.json");

@@ -62,6 +62,12 @@ pub(crate) struct Place {
     step: u64,
 }
 
+/// Whether a process waits for an I/O of another one, which must not be told late.
+fn has_followers(load: &Load) -> bool {
+    let process = |io: u32| load.ios.get(io as usize).map(|io| io.process);
+    load.ios.iter().any(|io| io.start.follows.and_then(process).is_some_and(|other| other != io.process))
+}
+
 fn longest(load: &Load) -> usize {
     let moved = load.ios.iter().filter(|io| io.op != Op::Discard).map(ReplayIo::bytes);
     moved.max().unwrap_or(0).max(1) as usize
@@ -69,7 +75,8 @@ fn longest(load: &Load) -> usize {
 
 impl Target {
     /// The disk `device` of a guest, of `capacity`. No disk model has data, so that one buffer serves all
-    /// I/Os.
+    /// I/Os. Completions may be told late, since the guest's events have their times, but where another
+    /// process waits for one.
     ///
     /// # Errors
     /// One line.
@@ -81,8 +88,9 @@ impl Target {
             let buffers = Buffers::new(1, longest(load))?;
             let address = buffers.address(0);
             let (read, write) = (address, address);
-            let place =
-                Place { file, capacity, depth: Depth::Any, requests: 0, read, write, pages: 1, step: 0 };
+            let depth = Depth::Any;
+            let requests = if has_followers(load) { 0 } else { usize::MAX };
+            let place = Place { file, capacity, depth, requests, read, write, pages: 1, step: 0 };
             Ok(Target { place, _memory: buffers })
         };
         open().map_err(|error| format!("replay on {}: {error}", device.display()))

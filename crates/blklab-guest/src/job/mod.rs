@@ -20,7 +20,7 @@ use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{self, Plan};
 use blklab_core::workload::spec::JobFile;
 use blklab_disk::Report;
-use blklab_replay::{Replay, Target, load_of, written};
+use blklab_replay::{Replay, Replayed, Target, load_of, written};
 
 pub use native::begin_run;
 
@@ -42,6 +42,8 @@ pub struct Job {
     traced: Option<Traced>,
     /// The measurements of the driver and of the events.
     result: RunResult,
+    /// Those of a replay, before the events have told when its I/Os completed.
+    replayed: Option<Replayed>,
 }
 
 /// What issues the I/O, and what it issues.
@@ -143,7 +145,7 @@ impl Job {
             until: Nanos(window.until_ns),
             requests: window.requests,
         });
-        Ok(Job { load, window, ready, records, traced: None, result: RunResult::default() })
+        Ok(Job { load, window, ready, records, traced: None, result: RunResult::default(), replayed: None })
     }
 
     /// Runs it to its end. Its time zero is `epoch` of the clock.
@@ -154,11 +156,16 @@ impl Job {
         let trace = self.window.map_or_else(TraceRecorder::default, TraceRecorder::of);
         let (owners, is_seen) = (self.load.owners(), self.load.is_seen_in_events());
         let watch = Follower::new(epoch, owners, trace, is_seen, self.records.take());
+        let is_replay = matches!(self.load, Load::Replay(_));
+        let watch = if is_replay { watch.keeping_bios() } else { watch };
         let relay = self.ready.take().ok_or("a job runs once")?.start(watch)?;
         let result = match &mut self.load {
             Load::Fio { plan, .. } => run_fio(plan, directory),
             Load::Native { plan, seed, places, work, .. } => native::run(plan, *seed, places, work, epoch),
-            Load::Replay(replay) => replay.run(epoch).map(|replayed| replayed.result),
+            Load::Replay(replay) => replay.run(epoch).map(|replayed| {
+                self.replayed = Some(replayed);
+                RunResult::default()
+            }),
         };
         match result {
             Ok(result) => {
@@ -180,6 +187,10 @@ impl Job {
         let (watch, lost) = relay.end()?;
         let (watched, file) = watch.finish();
         self.traced = file.map(|file| file.traced(lost));
+        if let Some(replayed) = self.replayed.take() {
+            let replayed = if lost > 0 { replayed } else { replayed.with_ends(&watched.ended) };
+            self.result = replayed.result;
+        }
         // With gaps in the events the queue would be wrong: none.
         if lost > 0 {
             self.result.series.waiting_milli.clear();

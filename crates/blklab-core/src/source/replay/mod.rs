@@ -108,7 +108,9 @@ pub enum Plug {
 pub struct Outcome {
     /// When it was due, as its start says.
     pub due: Nanos,
-    /// How much later its process began to submit it,
+    /// When its process began to submit it:
+    pub begun: Nanos,
+    /// so much later than it was due then,
     pub late: Nanos,
     /// and how much of that it was still submitting the I/O before.
     pub held: Nanos,
