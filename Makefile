@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path '*/catalogue/*.toml') Cargo.toml Cargo.lock
 # Programs that run as separate processes, beside the Python package.
-PROGRAMS := blklab-confine blklab-disk blklab-guest
+PROGRAMS := blklab-confine blklab-disk blklab-guest blklab-replay
 PROGRAM_DIR := python/blklab/bin
 # Real fio as the reference for job files and output; Chromium, driven by its driver, to look at the report; PostgreSQL
 # as a store; programs that are workloads; a virtual machine; the wall around guests; a tracer of opened files; a counter of instructions; the fuzzer's C++; the rest builds a kernel. Each is the command, with its package after a colon if the names differ.

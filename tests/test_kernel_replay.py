@@ -57,6 +57,19 @@ rw=randwrite
 ioengine=libaio
 iodepth=8
 """
+DURABLE = """
+[global]
+direct=1
+sync=dsync
+rw=randwrite
+bs=4k
+size=64m
+number_ios=80
+[a]
+[b]
+[r]
+rw=randread
+"""
 JOBS = {"readers": READERS, "commits": COMMITS, "priorities": PRIORITIES}
 BOUND = 0.01
 """The part by which a replay in the same place may differ from the recorded run."""
@@ -128,6 +141,19 @@ def test_recorded_and_replayed_in_the_same_place_the_figures_are_the_same_on_bot
         ]
 
 
+@pytest.mark.parametrize("disk", ["wd10ezrx", "su800-128gb", "950pro-256gb"])
+def test_durable_writes_take_as_long_in_a_replay_as_when_they_were_recorded(disk: str) -> None:
+    for rig in ("sim", NATIVE):
+        truth = record(DURABLE, f"{getattr(rig, 'name', rig)}.rec", disk, "mq-deadline", rig)
+        for there in ("sim", NATIVE):
+            found = replay(
+                f"{getattr(rig, 'name', rig)}.rec:way=closed", disk, "mq-deadline", there
+            )
+            assert found.duration_ns == pytest.approx(truth.duration_ns, rel=BOUND), (rig, there)
+            # A write's call waits for the flush after it too, which is an I/O of its own here.
+            assert sum(job.sync_lat.count for job in found.jobs) == 160
+
+
 def test_a_recording_of_the_kernel_is_replayed_in_the_kernel() -> None:
     truth = record(READERS, "load.rec", "wd10ezrx", "mq-deadline", NATIVE)
     check_near(replay("load.rec:way=closed", "wd10ezrx", "mq-deadline"), truth)
@@ -139,6 +165,41 @@ def test_elsewhere_both_rigs_move_each_command_at_the_same_time(way: str) -> Non
     for disk, scheduler in (("su800-128gb", "bfq"), ("optane-900p", "none")):
         load = f"load.rec:way={way}"
         check_same_commands(replay(load, disk, scheduler), replay(load, disk, scheduler, "sim"))
+
+
+@pytest.mark.parametrize("way", ["open", "closed", "inferred"])
+@pytest.mark.parametrize(
+    ("disk", "scheduler"), [("wd10ezrx", "mq-deadline"), ("su800-128gb", "bfq")]
+)
+def test_with_more_ios_in_flight_than_the_queue_has_requests_the_figures_are_the_simulators(
+    disk: str, scheduler: str, way: str
+) -> None:
+    """The writer sleeps for requests, while its own I/Os complete."""
+    job = "[global]\ndirect=1\nrw=randread\n[w]\nrw=randwrite\nbs=64k\nsize=1g\nioengine=libaio\n"
+    job += "iodepth=400\nnumber_ios=900\n[r]\nbs=4k\nsize=256m\nnumber_ios=80\nthinktime=2000\n"
+    record(job, "deep.rec", disk, scheduler)
+    load = f"deep.rec:way={way}"
+    there, here = (replay(load, disk, scheduler, rig) for rig in (NATIVE, "sim"))
+    check_same_commands(there, here)
+    for ours, theirs in zip(there.jobs, here.jobs, strict=True):
+        for one, other in ((ours.read, theirs.read), (ours.write, theirs.write)):
+            assert one.ios == other.ios
+            assert one.lat.mean_ns == pytest.approx(other.lat.mean_ns, rel=1e-4)
+            assert one.lat.max_ns == pytest.approx(other.lat.max_ns, abs=1000)
+    assert there.series.write_ios.sum() == here.series.write_ios.sum() == 900
+
+
+@pytest.mark.parametrize("way", ["open", "closed", "inferred"])
+def test_faster_in_loops_and_side_by_side_both_rigs_move_each_command_at_the_same_time(
+    way: str,
+) -> None:
+    record(READERS, "load.rec", "wd10ezrx", "mq-deadline")
+    load = f"load.rec:way={way},speed=1.5,loops=2,from=50ms,until=900ms"
+    for name in (load, f"{load}+load.rec:way={way}"):
+        there, here = (replay(name, "su800-128gb", "bfq", rig) for rig in (NATIVE, "sim"))
+        check_same_commands(there, here)
+        assert [job.name for job in there.jobs] == [job.name for job in here.jobs]
+        assert [job.read.ios for job in there.jobs] == [job.read.ios for job in here.jobs]
 
 
 def test_a_process_follows_the_ios_of_another_one_there_too() -> None:

@@ -34,7 +34,9 @@ JOB = "[a]\nrw=randread\ndirect=1\nsize=1m\n"
 texts = st.text(max_size=8)
 words = st.text("abcdefgh", min_size=1, max_size=6)
 numbers = st.integers(0, 2**62)
-entries = st.builds(Entry, texts, st.just(Path("/somewhere/x.fio")), texts)
+alone = st.builds(Entry, texts, st.just(Path("/somewhere/x.fio")), texts)
+beside = st.lists(alone, max_size=2).map(tuple)
+entries = st.builds(Entry, texts, st.just(Path("/somewhere/x.fio")), texts, beside=beside)
 pairs = st.lists(st.tuples(words, words), max_size=3, unique_by=lambda pair: pair[0]).map(tuple)
 schedulers = st.builds(SchedulerSpec, words, pairs, st.none() | words)
 windows = st.none() | st.builds(Window, numbers, numbers, numbers)
@@ -76,14 +78,14 @@ def test_two_tasks_have_the_same_hash_only_if_they_are_the_same(one: Task, other
     assert (one.content_hash == other.content_hash) == (one == other)
 
 
-def changes(value: Any) -> list[Any]:
+def changes(value: Any, *, is_beside: bool = False) -> list[Any]:
     """The task with one input changed, for each input; the path of a file is not an input."""
     if is_dataclass(value) and not isinstance(value, type):
         return [
             replace(value, **{field.name: changed})
             for field in fields(value)
             if field.name != "in_core"
-            for changed in changes(getattr(value, field.name))
+            for changed in changes(getattr(value, field.name), is_beside=field.name == "beside")
         ]
     if isinstance(value, bool):
         return [not value]
@@ -92,7 +94,8 @@ def changes(value: Any) -> list[Any]:
     if isinstance(value, str):
         return [f"{value}x"]
     if isinstance(value, tuple):
-        longer = [(*value, ("k", "v"))]
+        more = value[0] if value and isinstance(value[0], Entry) else ("k", "v")
+        longer = [(*value, more)] if value or not is_beside else [(Entry("k", Path("k"), "v"),)]
         return longer + [(*value[:n], changed, *value[n + 1 :])
                          for n, one in enumerate(value) for changed in changes(one)]  # fmt: skip
     if isinstance(value, dict):

@@ -1428,6 +1428,12 @@ class ReplayNotes:
     @property
     def joined(self) -> int:
         """I/Os of processes beyond the largest number, which share one."""
+    @property
+    def enlarged(self) -> int:
+        """I/Os that are longer than recorded, for a disk with larger blocks."""
+    @property
+    def writes(self) -> bool:
+        """Some write or discard."""
 
 @final
 class BeyondProcess:
@@ -1483,28 +1489,63 @@ class Recording:
     def level(self) -> Literal["file", "bio", "request"]:
         """Where it was recorded."""
 
+@final
+class Replay:
+    """A recording, and how it is replayed."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        way: str,
+        fit: str,
+        *,
+        speed: int = 1_000_000,
+        loops: int = 1,
+        length_ns: int | None = None,
+        label: str = "",
+    ) -> None:
+        """`way` is ``open``, ``closed`` or ``inferred``, `fit` ``refuse``, ``wrap`` or ``scale``;
+        `speed` is in millionths of the recorded one; a loop lasts `length_ns`, or until the last
+        arrival or completion. The names of processes begin with `label` where there are several
+        replays. InputError."""
+
 def replay(
-    recording: Recording,
+    replays: Sequence[Replay],
     disk: Disk,
     scheduler: Scheduler,
     host: Host,
-    way: str,
-    fit: str,
     seed: int,
     cancel: CancelToken | None,
     window: tuple[int, int, int] | None = None,
     out: Path | None = None,
 ) -> tuple[Run, ReplayNotes]:
-    """Replay to the end without the GIL: `way` is ``open``, ``closed`` or ``inferred``, `fit`
-    ``refuse``, ``wrap`` or ``scale``; `window` as of `simulate`; with `out`, a new file, the
-    replay is recorded there. InputError, KeyboardInterrupt, RuntimeError as of `simulate`; OSError
-    of writing."""
+    """Replay side by side to the end without the GIL; `window` as of `simulate`; with `out`, a new
+    file, the replay is recorded there. InputError, KeyboardInterrupt, RuntimeError as of
+    `simulate`; OSError of writing."""
 
-def replay_load(
-    recording: Recording, disk: Disk, way: str, fit: str
-) -> tuple[bytes, ReplayNotes, BeyondProcess]:
-    """The replay on that disk for a driver of real processes, as bytes that blklab-guest reads;
-    `way` and `fit` as of `replay`. InputError as of `replay`."""
+def simulate_beside(
+    job: Job,
+    replays: Sequence[Replay],
+    disk: Disk,
+    scheduler: Scheduler,
+    host: Host,
+    seed: int,
+    cancel: CancelToken | None,
+    window: tuple[int, int, int] | None = None,
+) -> tuple[Run, ReplayNotes]:
+    """Run a job file as by `simulate`, with replays beside its processes, whose jobs come last.
+    InputError, KeyboardInterrupt, RuntimeError as of `simulate`."""
+
+def replay_load(replays: Sequence[Replay], disk: Disk) -> tuple[bytes, ReplayNotes, BeyondProcess]:
+    """The replay on that disk for a driver of real processes, as bytes that blklab-guest reads.
+    InputError as of `replay`."""
+
+def replay_load_on(
+    replays: Sequence[Replay], size_bytes: int, block_bytes: int, near_bytes: int
+) -> tuple[bytes, ReplayNotes, BeyondProcess, list[tuple[int, int]]]:
+    """The same on a file or a device of that size, whose blocks have `block_bytes`, as bytes that
+    blklab-replay reads; and the places that the I/Os use: first byte and length, rising, with gaps
+    of less than `near_bytes` filled. InputError as of `replay`."""
 
 def record(
     job: Job,

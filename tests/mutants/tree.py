@@ -11,7 +11,10 @@ from tests.mutants.faults import Fault
 
 _BUILT = (
     "python/blklab/_core.abi3.so",
-    *(f"python/blklab/bin/{name}" for name in ("blklab-confine", "blklab-disk", "blklab-guest")),
+    *(
+        f"python/blklab/bin/{name}"
+        for name in ("blklab-confine", "blklab-disk", "blklab-guest", "blklab-replay")
+    ),
 )
 """Files that Python's tests need and that git does not have."""
 

@@ -16,6 +16,7 @@ use crate::recorder::{SeriesRecorder, Window};
 use crate::request::ProcessId;
 use crate::result::{DiskCounters, DiskTrace, JobResult, RunResult};
 use crate::scheduler::spec::SchedulerSpec;
+use crate::source::beside::Beside;
 use crate::source::fio::{Fio, Jobs};
 use crate::source::replay::{Replay, ReplayError, ReplayPlan, Replayed};
 use crate::tunable::Settings;
@@ -65,6 +66,62 @@ impl Setup<'_> {
 /// See [`RunError`].
 pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
     setup.engine(watch).run(watch).map(result)
+}
+
+/// Runs the simulation with a replay beside its processes: the jobs of the result are followed by one for
+/// each recorded process; their names are in `names`. Keeps every request and decision of `window`.
+///
+/// # Errors
+/// See [`ReplayFailed`].
+pub fn run_beside(
+    setup: Setup<'_>,
+    replayed: &ReplayPlan,
+    names: &Names,
+    window: Option<Window>,
+    watch: &Watch,
+) -> Result<RunResult, ReplayFailed> {
+    let Setup { plan, disk, scheduler, host, memory, seed } = setup;
+    let first = Fio::count(plan);
+    let tasks = Fio::tasks(plan).and(&replayed.tasks());
+    let capacity = disk.limits().capacity;
+    let machine = Machine {
+        disks: vec![Attached { disk, scheduler }],
+        host,
+        memory,
+        locked: Fio::locked(plan),
+        tasks: tasks.clone(),
+        processes: first + replayed.processes.len(),
+    };
+    let layout = Layout::in_a_row(&plan.files, DeviceId(0), capacity);
+    let world = machine.build(if host.partitions { layout.as_partitions() } else { layout });
+    let fio = Fio::new(plan, seed, &world);
+    let replay = Replay::new(replayed.ios.clone(), first as u32, &tasks, &world)?;
+    let mut engine = Engine::new(world, Beside::new(fio, replay, first as u32));
+    if let Some(window) = window {
+        engine.keep(window);
+    }
+    let Measured { duration, source: (mut jobs, mut again), devices } = engine.run(watch)?;
+    let mut results = std::mem::take(&mut jobs.results);
+    let before = results.len() as i64;
+    name_jobs(&mut again, replayed, names);
+    results.append(&mut again.jobs);
+    let owner = |process: ProcessId| match (process.0 as usize).checked_sub(first) {
+        Some(id) if process != ProcessId::KERNEL => before + id as i64,
+        _ => jobs.owner(process),
+    };
+    let attribute = |trace: &mut DiskTrace| {
+        for process in trace.process.iter_mut().filter(|process| **process >= 0) {
+            *process = owner(ProcessId(*process as u32));
+        }
+    };
+    Ok(assembled(duration, results, devices, owner, attribute))
+}
+
+fn name_jobs(replayed: &mut Replayed, plan: &ReplayPlan, names: &Names) {
+    for (job, name) in replayed.jobs.iter_mut().zip(plan.job_names(names)) {
+        job.name = name;
+        job.percentiles = PERCENTILES.to_vec();
+    }
 }
 
 /// Runs the simulation and keeps every request and decision of `window`: `detail` and `decisions`
@@ -173,7 +230,7 @@ impl ReplaySetup<'_> {
             processes: plan.processes.len(),
         };
         let world = machine.build(Layout::default());
-        let replay = Replay::new(plan.ios.clone(), &tasks, &world)?;
+        let replay = Replay::new(plan.ios.clone(), 0, &tasks, &world)?;
         Ok(Engine::new(world, replay))
     }
 }
@@ -216,10 +273,7 @@ pub fn replay_and_record(setup: ReplaySetup<'_>, watch: &Watch) -> Result<Record
 }
 
 fn result_of_replay(mut measured: Measured<Replayed>, plan: &ReplayPlan, names: &Names) -> RunResult {
-    for (job, name) in measured.source.jobs.iter_mut().zip(plan.job_names(names)) {
-        job.name = name;
-        job.percentiles = PERCENTILES.to_vec();
-    }
+    name_jobs(&mut measured.source, plan, names);
     let Measured { duration, source, devices } = measured;
     let owner = |process: ProcessId| if process == ProcessId::KERNEL { -1 } else { process.0.into() };
     assembled(duration, source.jobs, devices, owner, |_| ())
@@ -290,6 +344,7 @@ mod tests {
     use crate::disk::catalogue;
     use crate::formats::fio::jobfile::{self, Bare};
     use crate::pagecache::MemoryConfig;
+    use crate::source::replay::{self, Fit, Pace, Way};
     use crate::units::Sector;
     use crate::workload::plan;
 
@@ -420,6 +475,44 @@ mod tests {
             let result = run(setup, &Watch::default()).expect("it runs to its end");
             let found = (result.disk.write_ios, result.disk.flush_ios);
             assert_eq!(found, (10, flushes), "{engine}, partitions={partitions}");
+        }
+    }
+
+    #[test]
+    fn a_durable_write_is_recorded_until_its_flush_has_ended_and_takes_as_long_in_a_replay() {
+        let job = "[a]\nrw=randwrite\nbs=4k\nsize=8m\nnumber_ios=50\ndirect=1\nsync=dsync\n";
+        let file = jobfile::parse(job, "test.fio", &mut { MACHINE }, Default::default()).expect("a good job");
+        for disk in ["wd10ezrx", "su800-128gb", "950pro-256gb"] {
+            let model = catalogue::model(disk).expect("a shipped disk");
+            let scheduler = SchedulerSpec::parse("mq-deadline").expect("a good scheduler");
+            let capacity = model.limits().capacity;
+            let setup = Setup {
+                plan: &plan::plan(&file, capacity.to_bytes(), 1).expect("it fits"),
+                disk: model.build(1),
+                scheduler: &scheduler,
+                host: Host::FREE,
+                memory: &MemoryConfig::settings(),
+                seed: 1,
+            };
+            let recorded = run_and_record(setup, &Watch::default()).expect("it runs to its end");
+            for pair in recorded.ios.windows(2) {
+                assert_eq!(pair[0].completed, Some(pair[1].queued), "{disk}: each waits for the one before");
+            }
+            for way in [Way::Closed, Way::Inferred] {
+                let pace = Pace::default();
+                let settings = replay::Settings { way, fit: Fit::Refuse, recorded: None, capacity, pace };
+                let setup = ReplaySetup {
+                    plan: &replay::plan(&recorded.ios, &settings).expect("it fits"),
+                    names: &recorded.tables.processes,
+                    disk: model.build(1),
+                    scheduler: &scheduler,
+                    host: Host::FREE,
+                    memory: &MemoryConfig::settings(),
+                };
+                let again = super::replay(setup, None, &Watch::default()).expect("it runs to its end");
+                let ratio = again.duration_ns as f64 / recorded.result.duration_ns as f64;
+                assert!((ratio - 1.0).abs() < 0.01, "{disk}, {way:?}: {ratio}");
+            }
         }
     }
 

@@ -43,7 +43,7 @@ fn machine(disks: &[(&str, &str)], processes: usize) -> World {
 fn run(arrivals: &[ReplayIo], disks: &[(&str, &str)]) -> Measured<Replayed> {
     let processes = Replay::count(arrivals);
     let world = machine(disks, processes);
-    let source = Replay::new(arrivals.to_vec(), &tasks(processes), &world).expect("they are on the disks");
+    let source = Replay::new(arrivals.to_vec(), 0, &tasks(processes), &world).expect("they are on the disks");
     let mut engine = Engine::new(world, source);
     engine.keep(EVERYTHING);
     engine.run(&Watch::default()).expect("it runs to its end")
@@ -242,7 +242,7 @@ fn arrivals_that_the_machine_cannot_take_are_refused_in_one_line() {
     let world = machine(&[("wd10ezrx", "none")], 1);
     let refused = |one: ReplayIo| {
         let good = arrival(0, 0, Op::Read, 0, 0, 8);
-        let error = Replay::new(vec![good, one], &tasks(1), &world).err().expect("it is wrong");
+        let error = Replay::new(vec![good, one], 0, &tasks(1), &world).err().expect("it is wrong");
         (error, error.to_string())
     };
     assert_eq!(

@@ -9,7 +9,7 @@ use blklab_core::host::Host;
 use blklab_core::pagecache::MemoryConfig;
 use blklab_core::scheduler::spec::SchedulerSpec;
 use blklab_core::simulation::{self, Recorded, ReplaySetup};
-use blklab_core::source::replay::{Fit, Settings, Way, plan};
+use blklab_core::source::replay::{Fit, Pace, Settings, Way, plan};
 use common::Experiment;
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -19,7 +19,7 @@ const WAYS: [Way; 3] = [Way::Open, Way::Closed, Way::Inferred];
 fn replay(recorded: &Recorded, way: Way, disk: &str, scheduler: &str) -> Vec<Io> {
     let model = common::disk(disk);
     let capacity = model.limits().capacity;
-    let settings = Settings { way, fit: Fit::Refuse, recorded: None, capacity };
+    let settings = Settings { way, fit: Fit::Refuse, recorded: None, capacity, pace: Pace::default() };
     let plan = plan(&recorded.ios, &settings).expect("it fits");
     let setup = ReplaySetup {
         plan: &plan,

@@ -338,10 +338,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<trace_edit::TraceEdit>()?;
     module.add_function(wrap_pyfunction!(trace_edit::edit_traces, module)?)?;
     module.add_class::<replay::Recording>()?;
+    module.add_class::<replay::Replay>()?;
     module.add_class::<replay::ReplayNotes>()?;
     module.add_class::<replay::BeyondProcess>()?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::simulate_beside, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_load, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::replay_load_on, module)?)?;
     module.add_function(wrap_pyfunction!(replay::record, module)?)?;
     Ok(())
 }

@@ -7,11 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use blklab_core::InputError;
+use blklab_core::recorded::Names;
 use blklab_core::recorded::{Header, Io, Tables};
 use blklab_core::result::RunResult;
 use blklab_core::simulation::{self, Recorded, ReplayFailed, ReplaySetup};
-use blklab_core::source::replay::{Beyond, Fit, ReplayPlan, Settings, Way, plan};
-use blklab_core::units::Nanos;
+use blklab_core::source::replay::{
+    Beyond, Fit, Pace, Part, PlanError, ReplayPlan, Settings, Speed, Way, beside, plan,
+};
+use blklab_core::units::{Bytes, Nanos, SECTOR_BYTES, Sector};
 use blklab_core::workload::{machine, plan as jobs};
 use blklab_trace::recording::Writer;
 use blklab_trace::{Records, Trace, Wanted};
@@ -35,6 +38,8 @@ record! {
         left_out: u64,
         moved: u64,
         joined: u64,
+        enlarged: u64,
+        writes: bool,
     }
 }
 
@@ -151,6 +156,43 @@ impl Recording {
     }
 }
 
+/// A recording, and how it is replayed.
+#[pyclass(frozen, module = "blklab._core")]
+pub struct Replay {
+    recording: Py<Recording>,
+    way: Way,
+    fit: Fit,
+    pace: Pace,
+    label: String,
+}
+
+#[pymethods]
+impl Replay {
+    /// `speed` is in millionths of the recorded one; a loop lasts `length_ns`, or until the last arrival or
+    /// completion. The names of processes begin with `label` where there are several replays.
+    #[new]
+    #[pyo3(signature = (recording, way, fit, *, speed=1_000_000, loops=1, length_ns=None, label=String::new()))]
+    fn new(
+        recording: Py<Recording>,
+        way: &str,
+        fit: &str,
+        speed: u64,
+        loops: u32,
+        length_ns: Option<u64>,
+        label: String,
+    ) -> PyResult<Replay> {
+        let way = self::way(way).ok_or_else(|| unknown("way", way, "open, closed, inferred"))?;
+        let fit = self::fit(fit).ok_or_else(|| unknown("fit", fit, "refuse, wrap, scale"))?;
+        let none = |option: &str| bad_input(InputError::new(format!("{option}: expected more than 0")));
+        let speed = Speed::of_millionths(speed).ok_or_else(|| none("speed"))?;
+        if loops == 0 {
+            return Err(none("loops"));
+        }
+        let pace = Pace { speed, loops, length: length_ns.map(Nanos) };
+        Ok(Replay { recording, way, fit, pace, label })
+    }
+}
+
 fn way(name: &str) -> Option<Way> {
     match name {
         "open" => Some(Way::Open),
@@ -173,31 +215,28 @@ fn unknown(option: &str, found: &str, expected: &str) -> PyErr {
     bad_input(InputError::new(format!("{option}: no '{found}'; there is: {expected}")))
 }
 
-/// Replays a recording on a modelled disk, without the GIL. With `out`, a new file, the I/O of the replay
-/// is written there as a recording.
+/// Replays recordings side by side on a modelled disk, without the GIL. With `out`, a new file, the I/O of
+/// the replay is written there as a recording.
 #[pyfunction]
-#[pyo3(signature = (recording, disk, scheduler, host, way, fit, seed, cancel, window=None, out=None))]
+#[pyo3(signature = (replays, disk, scheduler, host, seed, cancel, window=None, out=None))]
 #[expect(clippy::too_many_arguments, reason = "what a replay is, and how it is followed")]
 pub fn replay(
     py: Python<'_>,
-    recording: &Recording,
+    replays: Vec<Py<Replay>>,
     disk: &Disk,
     scheduler: &Scheduler,
     host: &Host,
-    way: &str,
-    fit: &str,
     seed: u64,
     cancel: Option<&CancelToken>,
     window: Option<(u64, u64, usize)>,
     out: Option<PathBuf>,
 ) -> PyResult<(Run, ReplayNotes)> {
-    let (way, fit) = chosen(way, fit)?;
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
     py.detach(|| {
-        let plan = planned(recording, disk, way, fit)?;
+        let (plan, names) = planned(&replays, disk.model.limits().capacity)?;
         let setup = ReplaySetup {
             plan: &plan,
-            names: &recording.tables.processes,
+            names: &names,
             disk: disk.model.build(seed),
             scheduler: &scheduler.known,
             host: host.host,
@@ -213,49 +252,117 @@ pub fn replay(
                 }
             }
         };
-        let result = result.map_err(|error| match error {
-            ReplayFailed::Refused(error) => bad_input(InputError::new(error.to_string())),
-            ReplayFailed::Run(error) => failed(error),
-        })?;
-        Ok((Run::new(&result), notes(&plan)))
+        Ok((Run::new(&result.map_err(not_replayed)?), notes(&plan)))
     })
 }
 
-/// A replay on that disk for a driver of real processes, as bytes, without the GIL; what is not as it was
+/// Runs a job file on a modelled disk and replays recordings beside its processes, without the GIL.
+#[pyfunction]
+#[pyo3(signature = (job, replays, disk, scheduler, host, seed, cancel, window=None))]
+#[expect(clippy::too_many_arguments, reason = "what a run is, and how it is followed")]
+pub fn simulate_beside(
+    py: Python<'_>,
+    job: &Job,
+    replays: Vec<Py<Replay>>,
+    disk: &Disk,
+    scheduler: &Scheduler,
+    host: &Host,
+    seed: u64,
+    cancel: Option<&CancelToken>,
+    window: Option<(u64, u64, usize)>,
+) -> PyResult<(Run, ReplayNotes)> {
+    machine::check(&job.file, host.host.cpus, host.memory.memory).map_err(bad_job)?;
+    let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
+    py.detach(|| {
+        let capacity = disk.model.limits().capacity;
+        let jobs = jobs::plan(&job.file, capacity.to_bytes(), seed).map_err(bad_job)?;
+        let (plan, names) = planned(&replays, capacity)?;
+        let setup = run_setup(&jobs, disk, scheduler, host, seed);
+        let window = window_of(window);
+        let run = watched(&watch, || simulation::run_beside(setup, &plan, &names, window, &watch))?;
+        Ok((Run::new(&run.map_err(not_replayed)?), notes(&plan)))
+    })
+}
+
+fn not_replayed(error: ReplayFailed) -> PyErr {
+    match error {
+        ReplayFailed::Refused(error) => bad_input(InputError::new(error.to_string())),
+        ReplayFailed::Run(error) => failed(error),
+    }
+}
+
+/// Replays on that disk for a driver of real processes, as bytes, without the GIL; what is not as it was
 /// recorded; and what such processes cannot submit.
 #[pyfunction]
 pub fn replay_load(
     py: Python<'_>,
-    recording: &Recording,
+    replays: Vec<Py<Replay>>,
     disk: &Disk,
-    way: &str,
-    fit: &str,
 ) -> PyResult<(Cow<'static, [u8]>, ReplayNotes, BeyondProcess)> {
-    let (way, fit) = chosen(way, fit)?;
     py.detach(|| {
-        let plan = planned(recording, disk, way, fit)?;
-        let Beyond { asynchronous, cut, discards, marked } = plan.beyond_a_process();
-        let beyond = BeyondProcess { asynchronous, cut, discards, marked };
-        let load = plan.load(&recording.tables.processes);
-        Ok((load.to_bytes().into(), notes(&plan), beyond))
+        let (plan, names) = planned(&replays, disk.model.limits().capacity)?;
+        Ok((plan.load(&names).to_bytes().into(), notes(&plan), beyond(&plan)))
     })
 }
 
-fn chosen(way: &str, fit: &str) -> PyResult<(Way, Fit)> {
-    let way = self::way(way).ok_or_else(|| unknown("way", way, "open, closed, inferred"))?;
-    let fit = self::fit(fit).ok_or_else(|| unknown("fit", fit, "refuse, wrap, scale"))?;
-    Ok((way, fit))
+/// The same on a file or a device of so many bytes, whose blocks have `block_bytes`; and the places that the
+/// I/Os use: first byte and length, with gaps of less than `near_bytes` between them filled.
+#[pyfunction]
+#[expect(clippy::type_complexity, reason = "the load, and three facts about it")]
+pub fn replay_load_on(
+    py: Python<'_>,
+    replays: Vec<Py<Replay>>,
+    size_bytes: u64,
+    block_bytes: u32,
+    near_bytes: u64,
+) -> PyResult<(Cow<'static, [u8]>, ReplayNotes, BeyondProcess, Vec<(u64, u64)>)> {
+    py.detach(|| {
+        let block = u64::from(block_bytes).max(SECTOR_BYTES);
+        let (mut plan, names) = planned(&replays, Sector(size_bytes / block * block / SECTOR_BYTES))?;
+        plan.align(Sector(block / SECTOR_BYTES));
+        let places = plan.places(Bytes(near_bytes)).into_iter().map(|(Bytes(at), Bytes(bytes))| (at, bytes));
+        let load = plan.load(&names).to_bytes();
+        Ok((load.into(), notes(&plan), beyond(&plan), places.collect()))
+    })
 }
 
-fn planned(recording: &Recording, disk: &Disk, way: Way, fit: Fit) -> PyResult<ReplayPlan> {
-    let capacity = disk.model.limits().capacity;
-    let settings = Settings { way, fit, recorded: recording.header.capacity, capacity };
-    plan(&recording.ios, &settings).map_err(|error| bad_input(InputError::new(error.to_string())))
+/// The plans of all, side by side, and the names of their processes.
+fn planned(replays: &[Py<Replay>], capacity: Sector) -> PyResult<(ReplayPlan, Names)> {
+    let refused = |error: PlanError, label: &str| {
+        let of = if label.is_empty() { String::new() } else { format!("{label}: ") };
+        bad_input(InputError::new(format!("{of}{error}")))
+    };
+    let mut plans = Vec::new();
+    for replay in replays {
+        let Replay { recording, way, fit, pace, label } = replay.get();
+        let Recording { ios, header, .. } = recording.get();
+        let settings = Settings { way: *way, fit: *fit, recorded: header.capacity, capacity, pace: *pace };
+        plans.push(plan(ios, &settings).map_err(|error| refused(error, label))?);
+    }
+    fn names(replay: &Replay) -> &Names {
+        &replay.recording.get().tables.processes
+    }
+    if let [replay] = replays
+        && replay.get().label.is_empty()
+        && let Some(plan) = plans.pop()
+    {
+        return Ok((plan, names(replay.get()).clone()));
+    }
+    let pairs = replays.iter().map(Py::get).zip(&plans);
+    let part = |(replay, plan)| Part { plan, names: names(replay), label: &replay.label };
+    let parts: Vec<_> = pairs.map(part).collect();
+    beside(&parts).map_err(|error| refused(error, ""))
 }
 
 fn notes(plan: &ReplayPlan) -> ReplayNotes {
-    let (processes, left_out, moved, joined) = (plan.processes.len(), plan.left_out, plan.moved, plan.joined);
-    ReplayNotes { processes, left_out, moved, joined }
+    let &ReplayPlan { left_out, moved, joined, enlarged, .. } = plan;
+    let (processes, writes) = (plan.processes.len(), plan.writes());
+    ReplayNotes { processes, left_out, moved, joined, enlarged, writes }
+}
+
+fn beyond(plan: &ReplayPlan) -> BeyondProcess {
+    let Beyond { asynchronous, cut, discards, marked } = plan.beyond_a_process();
+    BeyondProcess { asynchronous, cut, discards, marked }
 }
 
 /// Runs a job file on a modelled disk, and writes its I/O to `out`, a new file, as a recording.

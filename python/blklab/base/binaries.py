@@ -11,7 +11,7 @@ from pathlib import Path
 
 from blklab.errors import RunError
 
-NAMES = ("blklab-confine", "blklab-disk", "blklab-guest")
+NAMES = ("blklab-confine", "blklab-disk", "blklab-guest", "blklab-replay")
 """The programs."""
 
 DIRECTORY = Path(__file__).parent.parent / "bin"

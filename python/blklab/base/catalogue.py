@@ -31,6 +31,8 @@ class Entry:
     kind: Literal["file", "program", "recording"] = "file"
     """A workload can be a real program, or recorded I/O: then `text` holds what it is and its
     parameters."""
+    beside: tuple[Entry, ...] = ()
+    """Further recordings that are replayed at the same time on the same disk."""
 
     @property
     def place(self) -> str:

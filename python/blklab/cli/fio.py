@@ -1,4 +1,4 @@
-"""``blklab fio``: one job file, once, printing what fio prints."""
+"""``blklab fio``: one job file or recordings, once, printing what fio prints."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ from blklab.domain import specs
 
 
 def fio(
-    job: Annotated[
-        str,
+    jobs: Annotated[
+        list[str],
         typer.Argument(
-            help="A fio job file, a recording, or a workload's name.",
+            metavar="JOB...",
+            help="A fio job file, a recording, or a workload's name; recordings beside it or each "
+            "other run at the same time.",
             autocompletion=complete.workload,
         ),
     ],
@@ -65,13 +67,13 @@ def fio(
     store: StoreName = None,
     no_keep: NoKeep = False,
 ) -> None:
-    """Run one fio job file once and print what fio prints; the result is stored, see: blklab
-    results."""
+    """Run one fio job file, or recordings, once and print what fio prints; the result is stored,
+    see: blklab results."""
     formats.formats(output_format)
     if output is not None:
         check_files(output)
     ran = blklab.run_job(
-        job,
+        specs.together([specs.workload(job) for job in jobs]),
         disk=disk,
         scheduler=scheduler,
         seed=seed,

@@ -8,7 +8,8 @@ one that has changed meanwhile is refused.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast
@@ -40,11 +41,18 @@ PARAMETERS: Mapping[str, str] = {
     "fit": "I/O beyond the end of the disk: refuse (the default), wrap or scale",
     "from": "start of the replayed part, such as 4s or 250ms",
     "until": "its end",
+    "speed": "divides arrival times, or think times if closed, such as 2 or 0.5; 1 by default",
+    "loops": "how often it is replayed, one after the other; 1 by default",
     "device": "the device, of a trace that has several",
     "format": "the trace's format; detected by default",
 }
 """Behind the file's name, ``:name=value,...``."""
 
+_RECORDED_SPEED = 1_000_000
+_SPEED = re.compile(r"\d{1,4}(?:\.\d{1,6})?", re.ASCII)
+_SPEED_MAX = 1000
+_SPEED_MIN = 0.001
+LOOPS_MAX = 1_000_000
 _HEAD = "recording="
 _HASHED_BYTES = 1 << 20
 
@@ -61,8 +69,28 @@ class Replay:
     from_ns: int = 0
     until_ns: int | None = None
     """The replayed part; None is the end."""
+    speed_millionths: int = _RECORDED_SPEED
+    """How fast; a million is as recorded."""
+    loops: int = 1
     device: str | None = None
     trace_format: str | None = None
+
+    @property
+    def length_ns(self) -> int | None:
+        """The time of one loop, if the part has an end."""
+        return None if self.until_ns is None else self.until_ns - self.from_ns
+
+    @property
+    def part(self) -> Replay:
+        """What is read of the file, however it is replayed."""
+        return Replay(
+            self.file,
+            self.sha256,
+            from_ns=self.from_ns,
+            until_ns=self.until_ns,
+            device=self.device,
+            trace_format=self.trace_format,
+        )
 
 
 def is_recording(workload: Entry) -> bool:
@@ -108,17 +136,26 @@ def chosen(workload: Entry) -> Replay:
     """The replay of an `entry`. InputError if a parameter no longer exists."""
     values = _values(workload)
     sha256 = values.pop("sha256", "")
-    way, fit, from_ns, until_ns = _parameters(workload.name, values)
-    return Replay(
-        workload.path,
-        sha256,
-        way,
-        fit,
-        from_ns,
-        until_ns,
-        values.get("device"),
-        values.get("format"),
-    )
+    given = _parameters(workload.name, values)
+    return replace(given, file=workload.path, sha256=sha256)
+
+
+def every(workload: Entry) -> list[Replay]:
+    """The replays of an `entry` and of those beside it. InputError as of `chosen`."""
+    return [chosen(one) for one in (workload, *workload.beside) if is_recording(one)]
+
+
+def labelled(workload: Entry) -> list[tuple[str, Replay]]:
+    """The same, each with what stands before the names of its processes; nothing if it is the only
+    one. InputError as of `chosen`."""
+    found = every(workload)
+    names = [shown(one.file.name) for one in found]
+    labels = [
+        f"{name}#{names[: number + 1].count(name)}" if names.count(name) > 1 else name
+        for number, name in enumerate(names)
+    ]
+    alone = len(found) == 1 and is_recording(workload)
+    return list(zip([""] if alone else labels, found, strict=True))
 
 
 def document(workload: Entry) -> dict[str, object]:
@@ -152,8 +189,9 @@ def check(recording: _core.Recording, file: Path, device: str | None) -> None:
         raise InputError(f"{file}: I/O of several devices; choose one ({names})")
 
 
-def notes(told: _core.ReplayNotes, fit: Fit) -> tuple[str, ...]:
+def notes(told: _core.ReplayNotes, replays: Sequence[Replay]) -> tuple[str, ...]:
     """A line for each way in which the replay is not what was recorded."""
+    fit = " or ".join(dict.fromkeys(one.fit for one in replays if one.fit != "refuse"))
     lines = []
     if told.left_out:
         lines.append(f"{told.left_out} I/Os are not replayed: no model has them")
@@ -161,11 +199,14 @@ def notes(told: _core.ReplayNotes, fit: Fit) -> tuple[str, ...]:
         lines.append(f"{told.moved} I/Os have another address than recorded ({fit})")
     if told.joined:
         lines.append(f"{told.joined} I/Os are of processes that share one: there are too many")
+    if told.enlarged:
+        lines.append(f"{told.enlarged} I/Os are longer than recorded: the disk has larger blocks")
     return tuple(lines)
 
 
-def beyond(told: _core.BeyondProcess, limits: _core.DiskLimits) -> tuple[str, ...]:
-    """A line for each way in which processes of a guest replay something else on such a disk."""
+def beyond(told: _core.BeyondProcess, no_discards: str = "") -> tuple[str, ...]:
+    """A line for each way in which real processes replay something else than was recorded;
+    `no_discards` says why discards take no time, if so."""
     lines = []
     if told.asynchronous:
         lines.append(
@@ -176,8 +217,8 @@ def beyond(told: _core.BeyondProcess, limits: _core.DiskLimits) -> tuple[str, ..
         lines.append(
             f"{told.cut} I/Os of more than 1 MiB come as bios of 1 MiB, as a process's direct I/O"
         )
-    if told.discards and limits.rotational:
-        lines.append(f"{told.discards} discards take no time: the disk has none")
+    if told.discards and no_discards:
+        lines.append(f"{told.discards} discards take no time: {no_discards}")
     elif told.discards:
         lines.append(
             f"{told.discards} discards come one at a time, and their processes wait for them"
@@ -195,7 +236,8 @@ def _values(workload: Entry) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if not line.startswith(_HEAD))
 
 
-def _parameters(name: str, given: Mapping[str, str]) -> tuple[Way, Fit, int, int | None]:
+def _parameters(name: str, given: Mapping[str, str]) -> Replay:
+    """Of a file without a path. InputError."""
     for key in given:
         if key not in PARAMETERS:
             expected = ", ".join(PARAMETERS)
@@ -210,7 +252,48 @@ def _parameters(name: str, given: Mapping[str, str]) -> tuple[Way, Fit, int, int
     until_ns = _time(name, "until", given.get("until"))
     if until_ns is not None and until_ns <= from_ns:
         raise InputError(f"{name}: until={given['until']} is not after from", option="until")
-    return cast(Way, way), cast(Fit, fit), from_ns, until_ns
+    return Replay(
+        Path(),
+        "",
+        cast(Way, way),
+        cast(Fit, fit),
+        from_ns,
+        until_ns,
+        _speed(name, given.get("speed", "1")),
+        _loops(name, given.get("loops", "1")),
+        given.get("device"),
+        given.get("format"),
+    )
+
+
+def _speed(name: str, value: str) -> int:
+    """In millionths."""
+    whole, _, part = value.partition(".")
+    millionths = 0
+    if _SPEED.fullmatch(value):
+        millionths = int(whole) * _RECORDED_SPEED + int(part.ljust(6, "0"))
+    if not _SPEED_MIN * _RECORDED_SPEED <= millionths <= _SPEED_MAX * _RECORDED_SPEED:
+        expected = f"a number from {_SPEED_MIN} to {_SPEED_MAX}, such as 2 or 0.5"
+        raise InputError(
+            f"{name}: speed: expected {expected}, found '{shown(value)}'",
+            option="speed",
+            found=value,
+            expected=expected,
+        )
+    return millionths
+
+
+def _loops(name: str, value: str) -> int:
+    digits = value if value.isascii() and value.isdigit() and len(value) < len("10000000") else "0"
+    if not 1 <= int(digits) <= LOOPS_MAX:
+        expected = f"a number from 1 to {LOOPS_MAX}"
+        raise InputError(
+            f"{name}: loops: expected {expected}, found '{shown(value)}'",
+            option="loops",
+            found=value,
+            expected=expected,
+        )
+    return int(digits)
 
 
 def _one_of(name: str, key: str, value: str, known: list[str]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from blklab import _core, programs
@@ -43,6 +44,7 @@ takes an I/O. The native driver reads no clock between
 I/Os, and reaps each I/O when it is done."""
 NO_WORK = ("kernel", "hz", "budget", "partitions", "interrupt_ns", "clock_stands", "kernel_cpus")
 """Values of a guest that are no CPU work."""
+_BESIDE = "+"
 _GUEST = "guest"
 _FILE = "@"
 _FORMAT = "format="
@@ -118,10 +120,41 @@ def settings(changes: Iterable[str]) -> dict[str, str]:
 
 def workload(spec: str | os.PathLike[str] | Entry) -> Entry:
     """A workload's name or a job file's path, either with fio's ``:option=value,...`` behind it,
-    ``program:parameter=value,...``, or a recording with ``:parameter=value,...``. InputError."""
+    ``program:parameter=value,...``, or a recording with ``:parameter=value,...``; several files
+    with ``+`` between them run at the same time. InputError."""
     if isinstance(spec, Entry):
         return spec
     text = os.fspath(spec)
+    parts = text.split(_BESIDE)
+    if len(parts) > 1 and all(_is_file(part) or _is_file(_before(part)) for part in parts):
+        return together([_one(part) for part in parts])
+    return _one(text)
+
+
+def together(workloads: Sequence[Entry]) -> Entry:
+    """Recordings that are replayed at the same time on one disk, beside a job file if there is one.
+    InputError if there are others."""
+    [first, *others] = sorted(workloads, key=recordings.is_recording)
+    if not others:
+        return first
+    wrong = next((one for one in others if not recordings.is_recording(one)), None)
+    if programs.is_program(first):
+        wrong = first
+    if wrong is not None:
+        raise InputError(
+            f"{wrong.name}: expected recordings beside at most one job file, found "
+            f"{'a program' if programs.is_program(wrong) else 'another job file'}"
+        )
+    name = _BESIDE.join(one.name for one in (first, *others))
+    return replace(first, name=name, beside=tuple(others))
+
+
+def _before(text: str) -> str:
+    """A file's name, without the parameters behind it."""
+    return text.partition(":")[0]
+
+
+def _one(text: str) -> Entry:
     if _is_file(text):
         path = Path(text)
         is_recording = recordings.is_trace(path)

@@ -49,11 +49,7 @@ class Task:
         """SHA-256 of all inputs, in hexadecimal. InputError if the job file is wrong."""
         document = _document(self)
         for entry in (document["experiment"]["job"], document["experiment"]["disk"]["file"]):
-            # The path of the text is not an input.
-            del entry["path"], entry["in_core"]
-            # Hashes of runs with files are those of versions without kinds.
-            if entry["kind"] == "file":
-                del entry["kind"]
+            _leave_out_paths(entry)
         return sha256(_encoded(document)).hexdigest()
 
     def to_bytes(self) -> bytes:
@@ -78,6 +74,18 @@ class Task:
         return task
 
 
+def _leave_out_paths(entry: dict[str, Any]) -> None:
+    """The path of a text is not an input."""
+    del entry["path"], entry["in_core"]
+    # Hashes of runs with files are those of versions without kinds, and without workloads beside.
+    if entry["kind"] == "file":
+        del entry["kind"]
+    for one in entry["beside"]:
+        _leave_out_paths(one)
+    if not entry["beside"]:
+        del entry["beside"]
+
+
 def said(job: Entry) -> str:
     """A hash of a job file's contents, with its variables and includes expanded; for a program or a
     recording, of its parameters. InputError if it is wrong."""
@@ -89,6 +97,8 @@ def said(job: Entry) -> str:
     else:
         # A refused job is never stored.
         found = core.job_document(core.describe_job(job, ignore_unsupported=True))
+    if job.beside:
+        found = {**found, "beside": [recordings.document(one) for one in job.beside]}
     return sha256(plain.encode(_without_paths(found))).hexdigest()
 
 

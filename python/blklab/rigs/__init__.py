@@ -90,17 +90,14 @@ class Known:
     """Options of the commands, and with underscores keyword arguments of the class."""
     programs: bool = False
     """Whether it also runs programs other than fio."""
-    recordings: bool = False
-    """Whether it also replays recorded I/O."""
 
 
 RIGS = {
-    "sim": Known("the simulator", "blklab.rigs.sim:SimRig", recordings=True),
+    "sim": Known("the simulator", "blklab.rigs.sim:SimRig"),
     "kernel": Known(
         "Linux itself",
         "blklab.rigs.kernel.rig:KernelRig",
         options=("kernel", "driver", "late-disk"),
-        recordings=True,
     ),
     "live": Known(
         "a real disk of this machine",
@@ -133,11 +130,10 @@ def check_workload(spec: RigSpec, workload: Entry) -> None:
             f"{workload.name}: is a real program; --rig {name} does not run programs, they "
             f"need {able}"
         )
-    if recordings.is_recording(workload) and not RIGS[name].recordings:
-        able = " or ".join(f"--rig {other}" for other, known in RIGS.items() if known.recordings)
+    if workload.beside and not recordings.is_recording(workload) and name != "sim":
         raise InputError(
-            f"{workload.name}: is recorded I/O; --rig {name} does not replay recordings, they "
-            f"need {able}"
+            f"{workload.name}: is a job file beside recordings; --rig {name} runs one or the "
+            "other, both need --rig sim"
         )
     if recordings.is_recording(workload) and spec.driver == "fio":
         raise InputError(

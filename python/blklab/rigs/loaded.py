@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 
 from blklab import _core
+from blklab.base.catalogue import Entry
 from blklab.domain import recordings
 
 
@@ -18,9 +18,23 @@ class LoadedRecordings:
 
     def of(self, replay: recordings.Replay) -> _core.Recording:
         """InputError as of `recordings.load`."""
-        # What is read does not depend on how it is replayed.
-        key = dataclasses.replace(replay, way="open", fit="refuse")
         with self._lock:
-            if key not in self._loaded:
-                self._loaded[key] = recordings.load(key)
-            return self._loaded[key]
+            if replay.part not in self._loaded:
+                self._loaded[replay.part] = recordings.load(replay.part)
+            return self._loaded[replay.part]
+
+    def replays(self, workload: Entry) -> list[_core.Replay]:
+        """The workload's recordings, and how each is replayed. InputError as of
+        `recordings.load`."""
+        return [
+            _core.Replay(
+                self.of(one),
+                one.way,
+                one.fit,
+                speed=one.speed_millionths,
+                loops=one.loops,
+                length_ns=one.length_ns,
+                label=label,
+            )
+            for label, one in recordings.labelled(workload)
+        ]

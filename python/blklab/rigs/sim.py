@@ -52,8 +52,8 @@ class SimRig(ModelledDisks):
             if recordings.is_recording(experiment.job):
                 return self._replay(experiment)
             host = core.host(experiment.host)
-            run = _core.simulate(
-                core.job(experiment.job, host, experiment.ignore_unsupported),
+            job = core.job(experiment.job, host, experiment.ignore_unsupported)
+            rest = (
                 core.disk_model(experiment.disk),
                 _scheduler(experiment),
                 host,
@@ -61,11 +61,21 @@ class SimRig(ModelledDisks):
                 self._cancel,
                 _window(experiment),
             )
-        return Result.from_run(run)
+            if not experiment.job.beside:
+                return Result.from_run(_core.simulate(job, *rest))
+            replays = self.recordings.replays(experiment.job)
+            run, told = _core.simulate_beside(job, replays, *rest)
+        notes = recordings.notes(told, recordings.every(experiment.job))
+        return dataclasses.replace(Result.from_run(run), notes=notes)
 
     def record(self, experiment: Experiment, out: Path) -> Result:
         """Run a job file or replay a recording, and write its I/O as a recording to `out`; errors
         as of `run`, and RunError if it cannot be written."""
+        if experiment.job.beside and not recordings.is_recording(experiment.job):
+            raise InputError(
+                f"{experiment.job.name}: a job file beside recordings cannot be recorded; expected "
+                "one of them"
+            )
         with _run_errors():
             if recordings.is_recording(experiment.job):
                 return self._replay(experiment, out)
@@ -83,20 +93,18 @@ class SimRig(ModelledDisks):
 
     def _replay(self, experiment: Experiment, out: Path | None = None) -> Result:
         """A job of the result is a recorded process. With `out` the replay is recorded there."""
-        replay = recordings.chosen(experiment.job)
         run, told = _core.replay(
-            self.recordings.of(replay),
+            self.recordings.replays(experiment.job),
             core.disk_model(experiment.disk),
             _scheduler(experiment),
             core.host(experiment.host),
-            replay.way,
-            replay.fit,
             experiment.seed,
             self._cancel,
             _window(experiment),
             out,
         )
-        return dataclasses.replace(Result.from_run(run), notes=recordings.notes(told, replay.fit))
+        notes = recordings.notes(told, recordings.every(experiment.job))
+        return dataclasses.replace(Result.from_run(run), notes=notes)
 
     def position(self) -> tuple[float, float | None]:
         """See :class:`blklab.rigs.Rig`."""

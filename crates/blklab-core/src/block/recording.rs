@@ -80,6 +80,28 @@ impl Recording {
         }
     }
 
+    /// The data of a durable write of `owner` are with the disk: it ends with a flush.
+    fn data_ended(&mut self, owner: u64, request: &Request) {
+        let Some(open) = self.open.get(&owner) else { return };
+        let ios = &mut self.ios;
+        if let Some(&index) = open.iter().find(|&&index| ios[index as usize].sector == request.sector) {
+            let io = &mut ios[index as usize];
+            (io.inserted, io.issued) = (Some(request.inserted.max(io.queued)), Some(request.issued));
+        }
+    }
+
+    /// The flush after the data of a durable write of `owner` has ended.
+    fn made_durable(&mut self, owner: u64, now: Nanos) {
+        let Some(open) = self.open.get_mut(&owner) else { return };
+        let Some(place) = open.iter().position(|&index| self.ios[index as usize].issued.is_some()) else {
+            return;
+        };
+        self.ios[open.remove(place) as usize].completed = Some(now);
+        if open.is_empty() {
+            self.open.remove(&owner);
+        }
+    }
+
     /// All bios.
     pub fn finish(self) -> Vec<Io> {
         self.ios
@@ -93,8 +115,15 @@ impl Block {
         let request = &self.requests[id];
         if request.op == Op::Flush {
             for waiter in &self.flushes.running {
-                recording.completed(waiter.owner, request, now);
+                match waiter.since {
+                    Some(_) => recording.completed(waiter.owner, request, now),
+                    None => recording.made_durable(waiter.owner, now),
+                }
             }
+            return;
+        }
+        if request.fua && self.flush_after_fua {
+            recording.data_ended(request.owner, request);
             return;
         }
         recording.completed(request.owner, request, now);

@@ -65,6 +65,13 @@ impl Tasks {
         Tasks { tasks, cgroups }
     }
 
+    /// These, and then others, which are in the root group.
+    #[must_use]
+    pub fn and(mut self, others: &Tasks) -> Tasks {
+        self.tasks.extend(others.tasks.iter().map(|&task| Task { cgroup: CgroupId::default(), ..task }));
+        self
+    }
+
     /// One process; the kernel's own threads and unknown processes have no priority and are in the
     /// root group.
     #[inline]

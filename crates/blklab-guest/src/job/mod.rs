@@ -20,7 +20,7 @@ use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{self, Plan};
 use blklab_core::workload::spec::JobFile;
 use blklab_disk::Report;
-use serde_json::json;
+use blklab_replay::{Replay, Replayed, Target, load_of, written};
 
 pub use native::begin_run;
 
@@ -42,6 +42,8 @@ pub struct Job {
     traced: Option<Traced>,
     /// The measurements of the driver and of the events.
     result: RunResult,
+    /// Those of a replay, before the events have told when its I/Os completed.
+    replayed: Option<Replayed>,
 }
 
 /// What issues the I/O, and what it issues.
@@ -51,7 +53,7 @@ enum Load {
     /// The native driver: the places of the plan's files, and the CPU work of its processes.
     Native { plan: Plan, seed: u64, capacity: Sector, places: Vec<native::Target>, work: Box<native::Work> },
     /// Recorded I/O.
-    Replay(native::replay::Replay),
+    Replay(Replay),
 }
 
 /// The disk of a load.
@@ -120,7 +122,9 @@ impl Job {
     /// One line.
     pub fn prepare_replay(config: &ReplayConfig, disk: &OfDisk<'_>, directory: &Path) -> Result<Job, String> {
         let file = directory.join(&config.file);
-        let replay = native::replay::Replay::prepare(&file, disk.device, disk.capacity)?;
+        let load = load_of(&file)?;
+        let target = Target::model(disk.device, disk.capacity, &load)?;
+        let replay = Replay::prepare(load, target)?;
         Job::of(Load::Replay(replay), config.window, disk, directory)
     }
 
@@ -141,7 +145,7 @@ impl Job {
             until: Nanos(window.until_ns),
             requests: window.requests,
         });
-        Ok(Job { load, window, ready, records, traced: None, result: RunResult::default() })
+        Ok(Job { load, window, ready, records, traced: None, result: RunResult::default(), replayed: None })
     }
 
     /// Runs it to its end. Its time zero is `epoch` of the clock.
@@ -152,11 +156,16 @@ impl Job {
         let trace = self.window.map_or_else(TraceRecorder::default, TraceRecorder::of);
         let (owners, is_seen) = (self.load.owners(), self.load.is_seen_in_events());
         let watch = Follower::new(epoch, owners, trace, is_seen, self.records.take());
+        let is_replay = matches!(self.load, Load::Replay(_));
+        let watch = if is_replay { watch.keeping_bios() } else { watch };
         let relay = self.ready.take().ok_or("a job runs once")?.start(watch)?;
         let result = match &mut self.load {
             Load::Fio { plan, .. } => run_fio(plan, directory),
             Load::Native { plan, seed, places, work, .. } => native::run(plan, *seed, places, work, epoch),
-            Load::Replay(replay) => replay.run(epoch),
+            Load::Replay(replay) => replay.run(epoch).map(|replayed| {
+                self.replayed = Some(replayed);
+                RunResult::default()
+            }),
         };
         match result {
             Ok(result) => {
@@ -178,6 +187,10 @@ impl Job {
         let (watch, lost) = relay.end()?;
         let (watched, file) = watch.finish();
         self.traced = file.map(|file| file.traced(lost));
+        if let Some(replayed) = self.replayed.take() {
+            let replayed = if lost > 0 { replayed } else { replayed.with_ends(&watched.ended) };
+            self.result = replayed.result;
+        }
         // With gaps in the events the queue would be wrong: none.
         if lost > 0 {
             self.result.series.waiting_milli.clear();
@@ -202,8 +215,7 @@ impl Job {
         Ok(())
     }
 
-    /// Writes `run.json`, with a [`RunResult`]'s scalars and the names and lengths of its columns,
-    /// and `run.i64`, with the columns as little-endian 64-bit integers, one after the other.
+    /// Writes the result's files: see [`written`].
     ///
     /// # Errors
     /// One line.
@@ -214,14 +226,7 @@ impl Job {
         report: &Report,
     ) -> Result<(), String> {
         self.result.disk = disk_counters(counters, report, &self.result.disk);
-        let columns = self.result.columns();
-        let names: Vec<_> = columns.iter().map(|(name, column)| (name, column.len())).collect();
-        let text = json!({"summary": self.result, "columns": names}).to_string();
-        let values = columns.iter().flat_map(|(_, column)| column.iter());
-        let bytes: Vec<u8> = values.flat_map(|value| value.to_le_bytes()).collect();
-        let written = fs::write(directory.join("run.json"), text)
-            .and_then(|()| fs::write(directory.join("run.i64"), bytes));
-        written.map_err(|error| format!("{}: {error}", directory.display()))
+        written::write(&self.result, directory)
     }
 }
 

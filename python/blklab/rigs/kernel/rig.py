@@ -29,11 +29,11 @@ from blklab.errors import InputError, RunError, nearest
 from blklab.rigs import check_workload
 from blklab.rigs.kernel import DRIVERS, cache, outcome, wall
 from blklab.rigs.kernel.boot import Guest, TimeTravel, boot
-from blklab.rigs.kernel.run_data import GuestRun
 from blklab.rigs.kernel.rundir import RunDirectory
 from blklab.rigs.kernel.view import HERE, View
 from blklab.rigs.loaded import LoadedRecordings
 from blklab.rigs.modelled import ModelledDisks
+from blklab.rigs.written_run import COLUMNS, SCALARS, SCALARS_BYTES_MAX, WrittenRun
 
 _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 112
@@ -199,7 +199,7 @@ class KernelRig(ModelledDisks):
         with self._boot(kernel, files, work.memory_mib, experiment.seed) as guest:
             self._wait(guest)
             found = outcome.read(guest.run)
-            result = Result.from_run(GuestRun(guest.run))
+            result = Result.from_run(_left(guest.run))
             if not self._late_disk:
                 _check_lateness(found["disk"]["lateness"], result)
             notes = (*work.notes, *outcome.notes(found, experiment.disk))
@@ -257,19 +257,18 @@ class KernelRig(ModelledDisks):
         return _Work({"job": order}, _memory_mib(job, host))
 
     def _replay(self, experiment: Experiment) -> _Work:
-        replay = recordings.chosen(experiment.job)
-        recording = self._recordings.of(replay)
+        replays = self._recordings.replays(experiment.job)
         disk = core.disk_model(experiment.disk)
         with core.core_types():
-            load, told, beyond = _core.replay_load(recording, disk, replay.way, replay.fit)
+            load, told, beyond = _core.replay_load(replays, disk)
         order = {"file": _LOAD, "window": experiment.window and asdict(experiment.window)}
         memory_mib = _MIB_DIRECT + (
             (len(load) * _OF_LOAD + told.processes * _OF_PROCESS_BYTES) >> 20
         )
         notes = (
             "the native driver replays it, without CPU work: the recorded times contain it",
-            *recordings.notes(told, replay.fit),
-            *recordings.beyond(beyond, disk.limits),
+            *recordings.notes(told, recordings.every(experiment.job)),
+            *recordings.beyond(beyond, "the disk has none" if disk.limits.rotational else ""),
         )
         return _Work({"replay": order}, memory_mib, {_LOAD: load}, notes)
 
@@ -301,6 +300,16 @@ class KernelRig(ModelledDisks):
             "trace": "blktrace" if is_traced else None,
             "run": run,
         }
+
+
+def _left(run: RunDirectory) -> WrittenRun:
+    """The result of the guest. RunError if there is none."""
+    try:
+        scalars = run.read(SCALARS, SCALARS_BYTES_MAX)
+        columns = run.read(COLUMNS, run.size_mib << 20)
+    except FileNotFoundError as error:
+        raise RunError(f"the guest left no result: {error.strerror}") from None
+    return WrittenRun(scalars, columns, "the guest")
 
 
 def _copy_trace(run: RunDirectory, found: outcome.Outcome, out: BinaryIO) -> None:

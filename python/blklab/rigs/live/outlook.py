@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from blklab.base.text import shown
 from blklab.base.units import duration_text, size_text
@@ -10,12 +11,16 @@ from blklab.rigs.live import precondition, target
 from blklab.rigs.live.load import Load
 from blklab.rigs.live.program import confined
 from blklab.rigs.live.program_load import ProgramLoad
+from blklab.rigs.live.replay_load import ReplayLoad
+
+AnyLoad: TypeAlias = Load | ProgramLoad | ReplayLoad
+"""A workload on its target."""
 
 _BETWEEN_S = 1.0
 """The overhead of a run besides fio's runtime: settings, cache, fio's own start."""
 
 
-def sizes(loads: Sequence[Load | ProgramLoad]) -> list[int]:
+def sizes(loads: Sequence[AnyLoad]) -> list[int]:
     """Sizes of the test files that these workloads share, in bytes."""
     count = max(len(load.sizes) for load in loads)
     return [
@@ -26,7 +31,7 @@ def sizes(loads: Sequence[Load | ProgramLoad]) -> list[int]:
 
 def announce(
     found: target.Target,
-    loads: Sequence[Load | ProgramLoad],
+    loads: Sequence[AnyLoad],
     worn: precondition.Extents,
     tell: Callable[[str], None],
 ) -> None:

@@ -1,4 +1,5 @@
-"""The `live` rig: this machine's kernel and a real disk, with real fio or another real program.
+"""The `live` rig: this machine's kernel and a real disk, with real fio, another real program, or
+recorded I/O.
 
 `--disk` names a directory, in which blklab makes its own test files, or a device. The
 schedulers are set on the whole disks below it. Each run begins with the disks' original settings, a
@@ -22,13 +23,14 @@ from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal, default_directory
 from blklab.base.signals import Signals
 from blklab.base.text import shown
-from blklab.domain import scheduler
+from blklab.domain import recordings, scheduler
 from blklab.domain.conditions import LiveRigData
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.setup import DiskData
 from blklab.errors import InputError
 from blklab.host.devices import queue
+from blklab.rigs import check_workload
 from blklab.rigs.live import cache as page_cache
 from blklab.rigs.live import (
     cgroups,
@@ -48,8 +50,10 @@ from blklab.rigs.live.borrowed import Borrowed, borrowing
 from blklab.rigs.live.counters import Sampler
 from blklab.rigs.live.frequency import Frequency
 from blklab.rigs.live.load import Files, Load, room_of
+from blklab.rigs.live.outlook import AnyLoad
 from blklab.rigs.live.program import Program, check_there
 from blklab.rigs.live.program_load import ProgramLoad
+from blklab.rigs.live.replay_load import Planned
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,7 @@ class LiveRig:
         # Rates of writing workloads, run by run: the disk may slow down.
         self._rates: dict[tuple[str, str, str], list[float]] = {}
         self._program = Program()
+        self._planned = Planned()
         self._lock = threading.Lock()
         self._began_s: float | None = None
         self._ends_s: float | None = None
@@ -179,7 +184,7 @@ class LiveRig:
                 targets = {path: target.find(path) for path in by_path}
                 rooms = {path: room_of(found) for path, found in targets.items()}
                 loads = {
-                    path: [_load(one, targets[path], rooms[path]) for one in several]
+                    path: [self._load(one, targets[path], rooms[path]) for one in several]
                     for path, several in by_path.items()
                 }
                 for path, found in targets.items():
@@ -221,7 +226,7 @@ class LiveRig:
                 tell(line)
 
     def run(self, experiment: Experiment) -> Result:
-        """Run the job with fio; see :class:`blklab.rigs.Rig`."""
+        """Run the job; see :class:`blklab.rigs.Rig`."""
         place = self._places.get(str(experiment.disk.file.path))
         if place is None:
             with self.prepared([experiment], lambda _: None):
@@ -230,7 +235,7 @@ class LiveRig:
             return self._run(experiment, place)
 
     def _run(self, experiment: Experiment, place: Ready) -> Result:
-        load = _load(experiment, place.target, place.room_bytes)
+        load = self._load(experiment, place.target, place.room_bytes)
         notes = []
         if place.borrowed is not None:
             chosen = _parsed(experiment.scheduler)
@@ -264,6 +269,7 @@ class LiveRig:
         if place.borrowed is not None:
             place.borrowed.check_still(set_to)
         now = _settings(place.target)
+        notes += result.notes
         notes += surroundings.notes(
             place.target, before, after, result.jobs, direct=load.is_direct, own_cpu_s=cpu_s
         )
@@ -282,6 +288,14 @@ class LiveRig:
             notes += missing
         return replace(whole, notes=tuple(notes))
 
+    def _load(self, experiment: Experiment, found: target.Target, room: int) -> AnyLoad:
+        check_workload(self.spec, experiment.job)
+        if programs.is_program(experiment.job):
+            return ProgramLoad.of(experiment, found, room)
+        if recordings.is_recording(experiment.job):
+            return self._planned.of(experiment, found, room)
+        return Load.of(experiment, found, room)
+
     def _unsteady(self, experiment: Experiment, result: Result) -> str | None:
         """Whether the runs of this workload under this scheduler are not in a steady state yet."""
         which = (str(experiment.disk.file.path), experiment.job.name, experiment.scheduler.label)
@@ -290,7 +304,7 @@ class LiveRig:
         return steady.unsteady(rates)
 
     def _keep_device(
-        self, found: target.Target, loads: Sequence[Load | ProgramLoad], stack: contextlib.ExitStack
+        self, found: target.Target, loads: Sequence[AnyLoad], stack: contextlib.ExitStack
     ) -> None:
         if found.device is None:
             return
@@ -301,17 +315,15 @@ class LiveRig:
             )
         stack.enter_context(kept)
 
-    def _written_over(
-        self, found: target.Target, loads: Sequence[Load | ProgramLoad]
-    ) -> precondition.Extents:
+    def _written_over(self, found: target.Target, loads: Sequence[AnyLoad]) -> precondition.Extents:
         """The parts of a device that are overwritten before the first run."""
-        fio = [load for load in loads if isinstance(load, Load)]
-        if not (self._precondition and any(load.writes for load in fio)):
+        known = [load for load in loads if not isinstance(load, ProgramLoad)]
+        if not (self._precondition and any(load.writes for load in known)):
             return []
         if not precondition.is_flash(found):
             return []
         return precondition.joined(
-            (start, size) for load in fio for _, start, size in load.places(None)
+            (start, size) for load in known for _, start, size in load.places(None)
         )
 
     def _fix_cache(self, places: Files) -> None:
@@ -346,12 +358,6 @@ class _Watch:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-
-
-def _load(experiment: Experiment, found: target.Target, room: int) -> Load | ProgramLoad:
-    if programs.is_program(experiment.job):
-        return ProgramLoad.of(experiment, found, room)
-    return Load.of(experiment, found, room)
 
 
 def _parsed(spec: SchedulerSpec) -> scheduler.Scheduler:

@@ -1,4 +1,5 @@
-"""The barrier that confines fio to its own files, besides the list of allowed options.
+"""The barrier that confines fio, or a replay, to its own files, besides the list of allowed
+options.
 
 A job file comes from anywhere and fio may run as root, so ``blklab-confine`` runs fio: with
 Landlock, fio can change only the run's files, read only what it needs to start, and start no other
@@ -31,11 +32,16 @@ NO_WALL = (
 
 
 def around_fio(place: Path, writable: Sequence[Path]) -> list[str]:
-    """The words in front of fio's command. fio may change a device, if that is its `place`, or the
-    existing files in a directory, in which it then starts; and everything below the `writable`
-    paths."""
+    """See `around`."""
+    return around(Path(shutil.which("fio") or "fio"), place, writable)
+
+
+def around(program: Path, place: Path, writable: Sequence[Path]) -> list[str]:
+    """The words in front of the command of a program that does a job's I/O. It may change a device,
+    if that is its `place`, or the existing files in a directory, in which it then starts; and
+    everything below the `writable` paths."""
     rights = _RIGHTS + (() if place.is_dir() else _RIGHTS_ON_DEVICE)
-    return [*_fewer_rights(rights), *_walled(place, writable, rights)]
+    return [*_fewer_rights(rights), *_walled(program, place, writable, rights)]
 
 
 def told() -> list[str]:
@@ -43,12 +49,14 @@ def told() -> list[str]:
     return [] if _has_landlock() or _has_bubblewrap() else [NO_WALL]
 
 
-def _walled(place: Path, writable: Sequence[Path], rights: Sequence[str]) -> list[str]:
+def _walled(
+    program: Path, place: Path, writable: Sequence[Path], rights: Sequence[str]
+) -> list[str]:
     if _has_landlock():
-        fio = Path(shutil.which("fio") or "fio").resolve()
+        found = program.resolve()
         words = [str(binaries.find("blklab-confine"))]
-        words += [f"--read={path}" for path in (*_LIBRARIES, *_MACHINE, fio.parent)]
-        words += [f"--run={path}" for path in (fio, *_interpreter(fio))]
+        words += [f"--read={path}" for path in (*_LIBRARIES, *_MACHINE, found.parent)]
+        words += [f"--run={path}" for path in (found, *_interpreter(found))]
         words += [f"--write={path}" for path in ("/dev/null", *writable)]
         # The path of the directory may work only in this process.
         return [*words, f"--change={'.' if place.is_dir() else place}", "--"]

@@ -28,8 +28,12 @@ struct Bio {
 pub struct Done {
     /// It went to the disk.
     pub write: bool,
+    /// Its first sector.
+    pub sector: u64,
     /// Its length.
     pub bytes: u64,
+    /// When it came.
+    pub since: Nanos,
     /// From its arrival to its completion.
     pub latency: Nanos,
 }
@@ -69,7 +73,7 @@ impl Bios {
             if bio.left == 0 {
                 let bio = self.under_way.remove(&key).expect("just found");
                 let bytes = (bio.end - key.0) * SECTOR_BYTES;
-                done(Done { write, bytes, latency: now - bio.since });
+                done(Done { write, sector: key.0, bytes, since: bio.since, latency: now - bio.since });
             }
         }
     }

@@ -10,6 +10,7 @@ pub mod ring;
 mod rwbs;
 mod watch;
 
+pub use bios::Done;
 pub use owners::Owners;
 pub use watch::{Depth, Watch, Watched};
 

@@ -19,6 +19,8 @@ pub struct Watch {
     series: SeriesRecorder,
     trace: TraceRecorder,
     depth: Depth,
+    /// Bios that have ended, if they are kept.
+    ended: Option<Vec<Done>>,
 }
 
 /// The queue over the whole run.
@@ -44,6 +46,8 @@ pub struct Watched {
     pub left_out: u64,
     /// The queue over the whole run.
     pub depth: Depth,
+    /// Reads and writes of processes, in the order of their ends, if they were kept.
+    pub ended: Vec<Done>,
 }
 
 impl Watch {
@@ -59,7 +63,14 @@ impl Watch {
             series: SeriesRecorder::default(),
             trace,
             depth: Depth::default(),
+            ended: None,
         }
+    }
+
+    /// Keeps every bio that ends, and does not count them over time.
+    #[must_use]
+    pub fn keeping_bios(self) -> Watch {
+        Watch { bios: Some(Bios::default()), ended: Some(Vec::new()), ..self }
     }
 
     /// Takes the next event; events come in order of time.
@@ -75,9 +86,10 @@ impl Watch {
             self.trace.completed(&request, None, now);
         }
         if let Some(bios) = &mut self.bios {
-            let series = &mut self.series;
-            bios.take(now, event, |Done { write, bytes, latency }| {
-                series.completed(now, write, bytes, latency)
+            let (series, ended) = (&mut self.series, &mut self.ended);
+            bios.take(now, event, |done| match ended {
+                Some(ended) => ended.push(done),
+                None => series.completed(now, done.write, done.bytes, done.latency),
             });
         }
     }
@@ -114,6 +126,7 @@ impl Watch {
     pub fn finish(self) -> Watched {
         let (series, interval) = self.series.finish();
         let left_out = self.trace.left_out();
-        Watched { series, interval, left_out, commands: self.trace.finish(), depth: self.depth }
+        let ended = self.ended.unwrap_or_default();
+        Watched { series, interval, left_out, commands: self.trace.finish(), depth: self.depth, ended }
     }
 }

@@ -146,27 +146,31 @@ fn latest_before(kept: &[Candidate], counts: impl Fn(usize) -> bool) -> Vec<Opti
     found
 }
 
-/// The start of each I/O, of so many processes.
-pub fn inferred_starts(kept: &[Candidate], processes: usize) -> Vec<Start> {
-    let history = History::new(kept, processes);
+/// The start of each I/O in `all`, of so many processes: `once`, or several loops of it one after the other,
+/// each of that `length`. What drives a process is inferred from `once`: a clock does not know of loops.
+pub fn inferred_starts(once: &[Candidate], all: &[Candidate], length: Nanos, processes: usize) -> Vec<Start> {
+    let history = History::new(once, processes);
     let mut own = vec![Vec::new(); processes];
-    for (index, one) in kept.iter().enumerate() {
+    for (index, one) in once.iter().enumerate() {
         own[one.replay.process.0 as usize].push(index);
     }
-    let is_write_back: Vec<_> = own.iter().map(|own| is_write_back(own, kept)).collect();
-    let follows = followed(kept, &own, &history, &is_write_back);
-    let drivers: Vec<_> = own.iter().map(|own| driver(own, kept, &history, &follows)).collect();
-    let latest = latest_before(kept, |index| !is_write_back[kept[index].replay.process.0 as usize]);
+    let is_write_back: Vec<_> = own.iter().map(|own| is_write_back(own, once)).collect();
+    let follows = followed(once, &own, &history, &is_write_back);
+    let drivers: Vec<_> = own.iter().map(|own| driver(own, once, &history, &follows)).collect();
+    let history = History::new(all, processes);
+    let latest = latest_before(all, |index| !is_write_back[all[index].replay.process.0 as usize]);
     let mut index_in_process = vec![0_usize; processes];
-    let mut starts = Vec::with_capacity(kept.len());
-    for (index, Candidate { recorded, replay, .. }) in kept.iter().enumerate() {
+    let mut starts = Vec::with_capacity(all.len());
+    for (index, Candidate { recorded, replay, .. }) in all.iter().enumerate() {
         let process = replay.process.0 as usize;
         let queued = recorded.queued;
-        let start = match (drivers[process], follows[index]) {
+        let (number, in_loop) = (index / once.len(), index % once.len());
+        let followed = follows[in_loop].map(|other| other + (number * once.len()) as u32);
+        let start = match (drivers[process], followed) {
             (Driver::Progress, _) => match latest[index] {
                 Some(ended) => Start {
                     follows: Some(ended),
-                    think: queued - completed(kept, ended).max(history.submitted[index]),
+                    think: queued - completed(all, ended).max(history.submitted[index]),
                     ..Start::default()
                 },
                 None => Start::at(queued),
@@ -174,7 +178,11 @@ pub fn inferred_starts(kept: &[Candidate], processes: usize) -> Vec<Start> {
             (Driver::Clock { in_flight, beat }, _) => {
                 let is_late = history.after[index] > 0 && queued - history.since[index] <= SOON;
                 let due = match beat {
-                    Some(beat) if is_late => beat.at(index_in_process[process]).min(queued),
+                    Some(beat) if is_late => {
+                        let begins = Nanos(length.0.saturating_mul(number as u64));
+                        let beats = index_in_process[process] - number * own[process].len();
+                        beat.at(beats).saturating_add(begins).min(queued)
+                    }
                     _ => queued,
                 };
                 let after = (history.counted_before[index] + 1).saturating_sub(in_flight);
@@ -182,7 +190,7 @@ pub fn inferred_starts(kept: &[Candidate], processes: usize) -> Vec<Start> {
             }
             (Driver::Completions, Some(ended)) => Start {
                 follows: Some(ended),
-                think: queued - completed(kept, ended).max(history.since[index]),
+                think: queued - completed(all, ended).max(history.since[index]),
                 after: history.after[index],
                 ..Start::default()
             },
@@ -196,16 +204,20 @@ pub fn inferred_starts(kept: &[Candidate], processes: usize) -> Vec<Start> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Fit, ReplayPlan, Settings, Way, plan};
+    use super::super::{Fit, Pace, ReplayPlan, Settings, Way, plan};
     use super::*;
     use crate::units::Sector;
     use blklab_base::recorded::{self, Flags, Io};
 
     const BIG: Sector = Sector(1 << 30);
 
+    fn settings() -> Settings {
+        let pace = Pace::default();
+        Settings { way: Way::Inferred, fit: Fit::Refuse, recorded: Some(BIG), capacity: BIG, pace }
+    }
+
     fn inferred(ios: &[Io]) -> ReplayPlan {
-        let settings = Settings { way: Way::Inferred, fit: Fit::Refuse, recorded: Some(BIG), capacity: BIG };
-        plan(ios, &settings).expect("it fits")
+        plan(ios, &settings()).expect("it fits")
     }
 
     fn read(pid: u32, queued_us: u64, took_us: u64) -> Io {
@@ -322,7 +334,7 @@ mod tests {
         // The second waits for a request until the first has ended; the third comes right after it.
         let blocked = Io { inserted: Some(us(5_000)), ..read(1, 100, 9_000) };
         let ios = [read(1, 0, 4_990), blocked, read(1, 5_003, 700), read(1, 9_500, 700)];
-        let settings = Settings { way: Way::Closed, fit: Fit::Refuse, recorded: Some(BIG), capacity: BIG };
+        let settings = Settings { way: Way::Closed, ..settings() };
         let plan = plan(&ios, &settings).expect("it fits");
         let afters: Vec<_> = plan.ios.iter().map(|io| io.start.after).collect();
         assert_eq!(afters, [0, 0, 0, 3]);

@@ -190,12 +190,14 @@ impl Issuer {
         Some(start.not_before.max(since.saturating_add(start.think)))
     }
 
-    /// The process of the next step `Submit { io, due }` begins to submit that I/O.
-    pub fn begin(&mut self, io: u32, due: Nanos) {
+    /// The process of the next step `Submit { io, due }` begins to submit that I/O at `now`.
+    pub fn begin(&mut self, io: u32, due: Nanos, now: Nanos) {
         let ReplayIo { start, process, preflush, plug, .. } = self.ios[io as usize];
         let flush = start.follows.filter(|_| preflush);
-        self.outcomes[io as usize].due = flush.map_or(due, |flush| self.outcomes[flush as usize].due);
+        let since = flush.map_or(due, |flush| self.outcomes[flush as usize].due);
         let process = &mut self.processes[process.0 as usize];
+        let (late, held) = (now - due, process.submitted.saturating_sub(due));
+        self.outcomes[io as usize] = Outcome { due: since, begun: now, late, held, ..Outcome::default() };
         process.began.get_or_insert(due);
         process.in_flight += 1;
         process.tally.depth(process.in_flight as u32);
@@ -226,19 +228,7 @@ impl Issuer {
         if process.counts && io.counted {
             process.completions.push_back(now);
         }
-        let side = match io.op {
-            Op::Read => Some(0),
-            Op::Write => Some(1),
-            Op::Discard => Some(2),
-            Op::Flush => None,
-        };
-        match side {
-            Some(side) => {
-                let times = IoTimes { start: due, issued: due, reaped: now };
-                process.tally.io(side, io.bytes(), times, false);
-            }
-            None => process.tally.sync(now - due),
-        }
+        count(&mut process.tally, &io, due, now);
         let (processes, waiting) = (&mut self.processes, &mut self.waiting);
         waiting.retain(|&other| {
             let process = &mut processes[other.0 as usize];
@@ -276,6 +266,46 @@ impl Issuer {
     }
 }
 
+/// An I/O that was due then has completed.
+fn count(tally: &mut Tally, io: &ReplayIo, due: Nanos, now: Nanos) {
+    let side = match io.op {
+        Op::Read => Some(0),
+        Op::Write => Some(1),
+        Op::Discard => Some(2),
+        Op::Flush => None,
+    };
+    match side {
+        Some(side) => tally.io(side, io.bytes(), IoTimes { start: due, issued: due, reaped: now }, false),
+        None => tally.sync(now - due),
+    }
+}
+
+/// The jobs of a replay with these outcomes, where completions were told later than they were.
+pub fn retold(ios: Vec<ReplayIo>, outcomes: &[Outcome]) -> Vec<JobResult> {
+    // Of what happens at one time, completions come first, but for that of an I/O that begins then.
+    let mut events: Vec<_> = Vec::with_capacity(2 * ios.len());
+    for (io, Outcome { begun, completed, .. }) in outcomes.iter().enumerate() {
+        events.push((*begun, 1, io));
+        events.push((*completed, if completed > begun { 0 } else { 2 }, io));
+    }
+    events.sort_unstable();
+    let mut issuer = Issuer::new(ios);
+    for (time, kind, index) in events {
+        let (io, Outcome { due, begun, late, .. }) = (issuer.ios[index], outcomes[index]);
+        let process = &mut issuer.processes[io.process.0 as usize];
+        if kind == 1 {
+            process.began.get_or_insert(begun - late);
+            process.in_flight += 1;
+            process.tally.depth(process.in_flight as u32);
+        } else {
+            process.in_flight -= 1;
+            process.ended = time;
+            count(&mut process.tally, &io, due, time);
+        }
+    }
+    issuer.finish().1
+}
+
 fn result(process: &mut Process) -> JobResult {
     let begin = process.began.unwrap_or(Nanos::ZERO);
     process.tally.begin = begin;
@@ -311,7 +341,7 @@ mod tests {
     fn submit(issuer: &mut Issuer, process: u32, now: Nanos) -> u32 {
         let step = issuer.next(ProcessId(process), now);
         let Step::Submit { io, due } = step else { panic!("{step:?} at {now}") };
-        issuer.begin(io, due);
+        issuer.begin(io, due, now);
         issuer.submitted(io, now);
         io
     }
@@ -333,8 +363,29 @@ mod tests {
         assert_eq!(completed(&mut issuer, 0, US(21)), (vec![0], US(16)));
         assert_eq!(issuer.next(ProcessId(0), US(21)), Step::Finish);
         let (outcomes, jobs) = issuer.finish();
-        assert_eq!(outcomes[1], Outcome { due: US(9), issued: US(12), completed: US(20) });
+        assert_eq!(
+            outcomes[1],
+            Outcome {
+                due: US(9),
+                begun: US(12),
+                late: US(3),
+                held: US(0),
+                issued: US(12),
+                completed: US(20)
+            }
+        );
         assert_eq!((jobs[0].read.ios, jobs[0].start_ns, jobs[0].end_ns), (2, 5_000, 21_000));
+    }
+
+    #[test]
+    fn an_io_that_comes_late_because_its_process_waited_for_a_request_is_held_that_long() {
+        let mut issuer = Issuer::new(vec![io(0, Start::at(US(5))), io(0, Start::at(US(9)))]);
+        issuer.begin(0, US(5), US(6));
+        issuer.submitted(0, US(11));
+        assert_eq!(submit(&mut issuer, 0, US(12)), 1);
+        let of = |outcome: Outcome| (outcome.late, outcome.held);
+        let outcomes = issuer.finish().0;
+        assert_eq!([of(outcomes[0]), of(outcomes[1])], [(US(1), US(0)), (US(3), US(2))]);
     }
 
     #[test]
@@ -350,11 +401,31 @@ mod tests {
     }
 
     #[test]
+    fn jobs_that_are_told_again_are_what_they_were_and_with_earlier_completions_faster() {
+        let starts =
+            [Start::at(US(5)), Start::at(US(9)), Start { after: 2, think: US(3), ..Start::default() }];
+        let ios: Vec<_> = starts.into_iter().map(|start| io(0, start)).collect();
+        let mut issuer = Issuer::new(ios.clone());
+        assert_eq!([submit(&mut issuer, 0, US(5)), submit(&mut issuer, 0, US(12))], [0, 1]);
+        assert_eq!(completed(&mut issuer, 1, US(20)).0, [] as [u32; 0]);
+        assert_eq!(completed(&mut issuer, 0, US(21)).0, [0]);
+        assert_eq!(submit(&mut issuer, 0, US(24)), 2);
+        completed(&mut issuer, 2, US(24));
+        let (mut outcomes, jobs) = issuer.finish();
+        assert_eq!(format!("{:?}", retold(ios.clone(), &outcomes)), format!("{jobs:?}"));
+        outcomes[1].completed = US(14);
+        let [earlier] = &retold(ios, &outcomes)[..] else { panic!("one process") };
+        assert_eq!((earlier.read.lat.min_ns, earlier.read.ios), (0, 3));
+        assert_eq!(jobs[0].read.lat.max_ns - earlier.read.lat.max_ns, 0);
+        assert!((jobs[0].read.lat.mean_ns - earlier.read.lat.mean_ns - 2_000.0).abs() < 1e-6);
+    }
+
+    #[test]
     fn a_process_that_waits_for_a_request_is_not_woken_by_its_completions() {
         let closed = Start { after: 1, ..Start::default() };
         let mut issuer = Issuer::new(vec![io(0, Start::default()), io(0, Start::default()), io(0, closed)]);
         assert_eq!(submit(&mut issuer, 0, US(0)), 0);
-        issuer.begin(1, US(0));
+        issuer.begin(1, US(0), US(0));
         assert_eq!(completed(&mut issuer, 0, US(4)).0, [] as [u32; 0], "it asks when it is back");
         issuer.submitted(1, US(5));
         assert_eq!(issuer.next(ProcessId(0), US(5)), Step::Submit { io: 2, due: US(5) });
@@ -376,7 +447,7 @@ mod tests {
     fn ios_under_one_plug_are_due_together_whatever_their_own_starts() {
         let first = ReplayIo { plug: Plug::GoesOn, ..io(0, Start::at(US(5))) };
         let mut issuer = Issuer::new(vec![first, io(0, Start::at(US(900)))]);
-        issuer.begin(0, US(5));
+        issuer.begin(0, US(5), US(5));
         assert_eq!(issuer.next(ProcessId(0), US(5)), Step::Submit { io: 1, due: US(5) });
         assert_eq!(issuer.in_flight(ProcessId(0)), 1);
     }

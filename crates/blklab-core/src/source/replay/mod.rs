@@ -15,6 +15,7 @@ mod following;
 mod history;
 mod inferred;
 pub mod issuer;
+mod pace;
 mod plan;
 pub mod stored;
 
@@ -32,7 +33,8 @@ use crate::units::{Nanos, SECTOR_BYTES, Sector};
 
 use issuer::{Issuer, Step};
 
-pub use plan::{Beyond, Fit, PlanError, ReplayPlan, ReplayProcess, Settings, Way, plan};
+pub use pace::{Pace, Speed};
+pub use plan::{Beyond, Fit, Part, PlanError, ReplayPlan, ReplayProcess, Settings, Way, beside, plan};
 
 /// What an I/O waits for before it comes; all of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,6 +108,12 @@ pub enum Plug {
 pub struct Outcome {
     /// When it was due, as its start says.
     pub due: Nanos,
+    /// When its process began to submit it:
+    pub begun: Nanos,
+    /// so much later than it was due then,
+    pub late: Nanos,
+    /// and how much of that it was still submitting the I/O before.
+    pub held: Nanos,
     /// When all of it was in the block layer: later, if it had to wait for a request, or for
     /// earlier I/Os of its process that had.
     pub issued: Nanos,
@@ -143,6 +151,8 @@ pub enum ReplayError {
 /// The source: the I/Os, of which an [`Issuer`] says what comes next, and those in the block layer.
 pub struct Replay {
     issuer: Issuer,
+    /// The machine's number of its first process.
+    first: u32,
     /// Per I/O in the block layer: bios that have not completed.
     bios_left: Vec<u32>,
     /// By id.
@@ -175,16 +185,16 @@ impl Replay {
         ios.iter().map(|io| io.process.0 as usize + 1).max().unwrap_or(0)
     }
 
-    /// `ios`, in which each process's are in its order, on the machine `world`. Priorities are
-    /// those of `tasks`.
+    /// `ios`, in which each process's are in its order, on the machine `world`, where its processes have
+    /// the numbers from `first` on. Priorities are those of `tasks`.
     ///
     /// # Errors
     /// The first I/O that names no disk of the machine, lies beyond its end, or waits in vain.
-    pub fn new(ios: Vec<ReplayIo>, tasks: &Tasks, world: &World) -> Result<Replay, ReplayError> {
+    pub fn new(ios: Vec<ReplayIo>, first: u32, tasks: &Tasks, world: &World) -> Result<Replay, ReplayError> {
         let capacities: Vec<_> = world.devices.iter().map(|device| device.disk.limits().capacity.0).collect();
         check(&ios, &capacities)?;
         let process = |id: usize| {
-            let id = ProcessId(id as u32);
+            let id = ProcessId(first + id as u32);
             Process {
                 actor: Actor::Process(id),
                 prio: tasks.get(id).prio,
@@ -197,14 +207,14 @@ impl Replay {
         let issuer = Issuer::new(ios);
         let processes: Vec<_> = (0..issuer.processes()).map(process).collect();
         let living = (0..processes.len()).filter(|&id| issuer.has_ios(ProcessId(id as u32))).count();
-        Ok(Replay { issuer, bios_left, processes, living })
+        Ok(Replay { issuer, first, bios_left, processes, living })
     }
 
     /// Submits an I/O of the process to the block layer; false if the process sleeps, waiting for a
     /// request.
     fn submit(&mut self, id: ProcessId, index: u32, due: Nanos, world: &mut World) -> bool {
         let (io, now) = (*self.issuer.io(index), world.now());
-        self.issuer.begin(index, due);
+        self.issuer.begin(index, due, now);
         let device = &mut world.devices[io.place.device];
         if io.op == Op::Flush && !device.block.has_volatile_write_cache() {
             // As `submit_bio_noacct` does.
@@ -214,6 +224,7 @@ impl Replay {
         }
         self.bios_left[index as usize] = device.parts_of_bio(io.sectors);
         let process = &mut self.processes[id.0 as usize];
+        let there = ProcessId(self.first + io.process.0);
         let bio = Bio {
             op: io.op,
             sector: io.place.sector,
@@ -222,11 +233,11 @@ impl Replay {
             fua: io.fua,
             // A trace does not record it; it is set for direct writes, as most sync writes are.
             idle: io.sync,
-            process: io.process,
+            process: there,
             prio: process.prio,
             cpu: process.cpu,
             hw_queue: device.hw_queue(process.cpu),
-            owner: Owner::Process(io.process, index).pack(),
+            owner: Owner::Process(there, index).pack(),
         };
         let manner = match io.plug {
             Plug::None => Manner::on_a_device(io.op, io.sectors),
@@ -314,7 +325,8 @@ impl Source for Replay {
         }
     }
 
-    fn run(&mut self, id: ProcessId, world: &mut World) -> Ran {
+    fn run(&mut self, there: ProcessId, world: &mut World) -> Ran {
+        let id = ProcessId(there.0 - self.first);
         loop {
             if !self.submit_rest(id, world) {
                 return Ran::Asleep;
@@ -328,14 +340,14 @@ impl Source for Replay {
                 // A plug is not open here: what comes under one is due at once.
                 Step::Wait => return Ran::Asleep,
                 Step::Pause(until) => {
-                    world.wake(Actor::Process(id), until);
+                    world.wake(Actor::Process(there), until);
                     return Ran::Asleep;
                 }
                 Step::Finish => {
                     let process = &mut self.processes[id.0 as usize];
                     if !process.has_exited {
                         process.has_exited = true;
-                        world.process_exited(id, process.cpu);
+                        world.process_exited(there, process.cpu);
                         self.living -= 1;
                     }
                     return Ran::Asleep;
@@ -346,7 +358,7 @@ impl Source for Replay {
 
     #[inline]
     fn cpu(&self, id: ProcessId) -> u16 {
-        self.processes[id.0 as usize].cpu
+        self.processes[(id.0 - self.first) as usize].cpu
     }
 
     fn bio_ended(&mut self, _: ProcessId, index: u32, world: &mut World) {

@@ -17,17 +17,21 @@ use thiserror::Error;
 
 use super::history::History;
 use super::inferred::inferred_starts;
+use super::pace::Pace;
 use super::stored::Load;
 use super::{Plug, ReplayIo, Start};
 use crate::block::{BIO_SECTORS, KERNEL};
 use crate::device::{DeviceId, Location};
 use crate::request::{IoPrio, Op, PrioClass, ProcessId};
 use crate::scheduler::{Task, Tasks};
-use crate::units::Sector;
+use crate::units::{Bytes, Nanos, Sector};
 use blklab_base::recorded::{self, Flags, Io, NameId, Names};
 
 /// The most processes of a replay. Later ones share the last.
 pub const PROCESSES_MAX: usize = 4096;
+
+/// The most I/Os of a plan, for their memory.
+pub const IOS_MAX: usize = 1 << 24;
 
 /// What an I/O of a recording waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,8 @@ pub struct Settings {
     pub recorded: Option<Sector>,
     /// The disk's size.
     pub capacity: Sector,
+    /// How often, and how fast.
+    pub pace: Pace,
 }
 
 /// A process of a replay.
@@ -92,6 +98,8 @@ pub struct ReplayPlan {
     pub joined: u64,
     /// I/Os with a flag that only the kernel sets: metadata, urgent, read-ahead.
     pub marked: u64,
+    /// I/Os that were made longer by [`ReplayPlan::align`].
+    pub enlarged: u64,
 }
 
 impl ReplayPlan {
@@ -117,6 +125,41 @@ impl ReplayPlan {
     pub fn load(&self, names: &Names) -> Load {
         let prios = self.processes.iter().map(|process| process.prio);
         Load { ios: self.ios.clone(), processes: self.job_names(names).into_iter().zip(prios).collect() }
+    }
+
+    /// Whether an I/O changes data.
+    pub fn writes(&self) -> bool {
+        self.ios.iter().any(|io| matches!(io.op, Op::Write | Op::Discard))
+    }
+
+    /// The places that I/Os use, by first byte and length, rising; gaps shorter than `near` are filled.
+    pub fn places(&self, near: Bytes) -> Vec<(Bytes, Bytes)> {
+        let moved = self.ios.iter().filter(|io| io.op != Op::Flush);
+        let mut spans: Vec<_> = moved
+            .map(|io| (io.place.sector.to_bytes().0, io.place.sector.to_bytes().0 + io.bytes()))
+            .collect();
+        spans.sort_unstable();
+        let mut found: Vec<(u64, u64)> = Vec::new();
+        for (begin, end) in spans {
+            match found.last_mut() {
+                Some(last) if begin <= last.1.saturating_add(near.0) => last.1 = last.1.max(end),
+                _ => found.push((begin, end)),
+            }
+        }
+        found.into_iter().map(|(begin, end)| (Bytes(begin), Bytes(end - begin))).collect()
+    }
+
+    /// Makes each I/O whole blocks of a disk that takes no less, by moving its begin down and its end up.
+    pub fn align(&mut self, block: Sector) {
+        let block = block.0.max(1);
+        for io in &mut self.ios {
+            let (begin, end) = (io.place.sector.0, io.place.sector.0 + u64::from(io.sectors));
+            let (first, last) = (begin - begin % block, end.next_multiple_of(block));
+            self.enlarged += u64::from((first, last) != (begin, end));
+            io.place.sector = Sector(first);
+            // An I/O that is longer than this has whole blocks, or some of its last block are left out.
+            io.sectors = u32::try_from(last - first).unwrap_or((u64::from(u32::MAX) / block * block) as u32);
+        }
     }
 
     /// What a driver of real processes cannot submit as it was recorded.
@@ -162,12 +205,21 @@ pub enum PlanError {
     /// There is nothing to replay.
     #[error("no I/O that can be replayed")]
     Empty,
-    /// An index would not fit.
-    #[error("more than {} I/Os", u32::MAX - 1)]
-    TooMany,
+    /// An index would not fit, or the memory.
+    #[error("{loops} times {ios} I/Os; at most {IOS_MAX} in all")]
+    TooMany {
+        /// How often.
+        loops: u32,
+        /// I/Os of the recording.
+        ios: usize,
+    },
+    /// Several recordings together have too many processes.
+    #[error("{0} processes; at most {PROCESSES_MAX} in all")]
+    TooManyProcesses(usize),
 }
 
 /// An I/O that is replayed: as it was recorded, and what becomes of it.
+#[derive(Clone, Copy, Debug)]
 pub struct Candidate {
     /// As it was recorded.
     pub recorded: Io,
@@ -177,36 +229,118 @@ pub struct Candidate {
     flush: Option<u32>,
 }
 
+impl Candidate {
+    /// The same in a later loop, which begins at that time and after so many I/Os.
+    fn later(self, begins: Nanos, ios: u32) -> Candidate {
+        let later = |time: Option<Nanos>| time.map(|time| time.saturating_add(begins));
+        let recorded = Io {
+            queued: self.recorded.queued.saturating_add(begins),
+            inserted: later(self.recorded.inserted),
+            issued: later(self.recorded.issued),
+            completed: later(self.recorded.completed),
+            ..self.recorded
+        };
+        Candidate { recorded, flush: self.flush.map(|flush| flush + ios), ..self }
+    }
+}
+
 /// The I/Os of a recording, ordered by their times, for one disk.
 ///
 /// # Errors
 /// See [`PlanError`].
 pub fn plan(recorded: &[Io], settings: &Settings) -> Result<ReplayPlan, PlanError> {
     let mut plan = ReplayPlan::default();
-    let kept = chosen(recorded, settings, &mut plan)?;
-    if kept.is_empty() {
+    let once = chosen(recorded, settings, &mut plan)?;
+    if once.is_empty() {
         return Err(PlanError::Empty);
     }
-    if kept.len() >= u32::MAX as usize {
-        return Err(PlanError::TooMany);
+    let Pace { speed, loops, length } = settings.pace;
+    let too_many = PlanError::TooMany { loops, ios: once.len() };
+    let all = once.len().checked_mul(loops as usize).filter(|&all| all <= IOS_MAX).ok_or(too_many)?;
+    let length = length.unwrap_or_else(|| end_of(recorded));
+    let begins = |number: u32| Nanos(length.0.saturating_mul(number.into()));
+    let mut several = Vec::with_capacity(if loops > 1 { all } else { 0 });
+    for number in 0..if loops > 1 { loops } else { 0 } {
+        let ios = number * once.len() as u32;
+        several.extend(once.iter().map(|one| one.later(begins(number), ios)));
     }
+    let kept = if loops > 1 { &several } else { &once };
+    let processes = plan.processes.len();
     let starts = match settings.way {
         Way::Open => kept.iter().map(|one| Start::at(one.recorded.queued)).collect(),
         Way::Closed => {
-            let history = History::new(&kept, plan.processes.len());
+            let history = History::new(kept, processes);
             kept.iter().enumerate().map(|(index, one)| history.start(index, &one.recorded)).collect()
         }
-        Way::Inferred => inferred_starts(&kept, plan.processes.len()),
+        Way::Inferred => inferred_starts(&once, kept, length, processes),
     };
     for (one, start) in kept.iter().zip(starts) {
         let start = match one.flush {
             Some(flush) => Start { follows: Some(flush), ..Start::default() },
             None => start,
         };
+        let start = Start { not_before: speed.of(start.not_before), think: speed.of(start.think), ..start };
         plan.ios.push(ReplayIo { start, ..one.replay });
     }
-    mark_plugs(&kept, &mut plan.ios);
+    for (kept, ios) in kept.chunks(once.len()).zip(plan.ios.chunks_mut(once.len())) {
+        mark_plugs(kept, ios);
+    }
+    let loops = u64::from(loops);
+    for count in [&mut plan.left_out, &mut plan.moved, &mut plan.joined, &mut plan.marked] {
+        *count *= loops;
+    }
     Ok(plan)
+}
+
+/// A plan beside others on one disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// The plan.
+    pub plan: &'a ReplayPlan,
+    /// The names of its recording.
+    pub names: &'a Names,
+    /// Stands before the names of its processes.
+    pub label: &'a str,
+}
+
+/// Several plans on one disk, which begin together, each with its own processes; and the names of all.
+///
+/// # Errors
+/// [`PlanError::TooMany`] or [`PlanError::TooManyProcesses`].
+pub fn beside(parts: &[Part<'_>]) -> Result<(ReplayPlan, Names), PlanError> {
+    let (mut all, mut names) = (ReplayPlan::default(), Names::default());
+    for Part { plan, names: its, label } in parts {
+        let (ios, processes) = (all.ios.len() as u32, all.processes.len() as u32);
+        all.ios.extend(plan.ios.iter().map(|io| ReplayIo {
+            start: Start { follows: io.start.follows.map(|other| other + ios), ..io.start },
+            process: ProcessId(io.process.0 + processes),
+            ..*io
+        }));
+        all.processes.extend(plan.processes.iter().map(|process| {
+            let name = match its.name(process.name) {
+                "" => names.id(label),
+                name => names.id(&format!("{label}:{name}")),
+            };
+            ReplayProcess { name, ..*process }
+        }));
+        all.left_out += plan.left_out;
+        all.moved += plan.moved;
+        all.joined += plan.joined;
+        all.marked += plan.marked;
+        all.enlarged += plan.enlarged;
+        if all.ios.len() > IOS_MAX {
+            return Err(PlanError::TooMany { loops: 1, ios: all.ios.len() });
+        }
+        if all.processes.len() > PROCESSES_MAX {
+            return Err(PlanError::TooManyProcesses(all.processes.len()));
+        }
+    }
+    Ok((all, names))
+}
+
+/// When the last I/O had come, and the last had completed.
+fn end_of(recorded: &[Io]) -> Nanos {
+    recorded.iter().map(|io| io.completed.unwrap_or_default().max(io.queued)).max().unwrap_or_default()
 }
 
 /// The I/Os that can be replayed, on this disk, without their starts.
@@ -314,5 +448,126 @@ fn mark_plugs(kept: &[Candidate], ios: &mut [ReplayIo]) {
         {
             ios[before].plug = Plug::GoesOn;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SIZE: u64 = 1 << 20;
+
+    fn ios() -> impl Strategy<Value = Vec<ReplayIo>> {
+        let io = (0..SIZE - 4096, 0..4096_u32, 0..3_u32, prop::option::of(any::<prop::sample::Index>()));
+        prop::collection::vec(io, 1..40).prop_map(|rows| {
+            let planned = |(index, (sector, sectors, process, follows)): (usize, Row)| ReplayIo {
+                op: if sectors == 0 { Op::Flush } else { Op::Write },
+                place: Location {
+                    sector: Sector(if sectors == 0 { 0 } else { sector }),
+                    ..Location::default()
+                },
+                sectors,
+                process: ProcessId(process),
+                start: Start {
+                    follows: follows.filter(|_| index > 0).map(|other| other.index(index) as u32),
+                    ..Start::default()
+                },
+                ..ReplayIo::default()
+            };
+            rows.into_iter().enumerate().map(planned).collect()
+        })
+    }
+
+    type Row = (u64, u32, u32, Option<prop::sample::Index>);
+
+    fn plan_of(ios: Vec<ReplayIo>) -> ReplayPlan {
+        ReplayPlan { ios, processes: vec![ReplayProcess::default(); 3], ..ReplayPlan::default() }
+    }
+
+    proptest! {
+        #[test]
+        fn aligned_ios_are_the_least_whole_blocks_that_hold_them(ios in ios(), shift in 0..5_u32) {
+            let block = 1 << shift;
+            let mut plan = plan_of(ios.clone());
+            plan.align(Sector(block));
+            let mut enlarged = 0;
+            for (was, is) in ios.iter().zip(&plan.ios) {
+                let (begin, end) = (is.place.sector.0, is.place.sector.0 + u64::from(is.sectors));
+                let (first, last) = (was.place.sector.0, was.place.sector.0 + u64::from(was.sectors));
+                prop_assert!(begin % block == 0 && end % block == 0 && begin <= first && end >= last);
+                prop_assert!(first - begin < block && end - last < block && end <= SIZE);
+                prop_assert_eq!(is.sectors == 0, was.op == Op::Flush);
+                enlarged += u64::from((begin, end) != (first, last));
+            }
+            prop_assert_eq!((plan.enlarged, block > 1 || enlarged == 0), (enlarged, true));
+        }
+
+        #[test]
+        fn places_hold_every_io_apart_from_each_other_and_no_more_than_gaps_that_were_to_be_filled(
+            ios in ios(),
+            near in 0..(1_u64 << 20),
+        ) {
+            let plan = plan_of(ios);
+            let places = plan.places(Bytes(near));
+            for pair in places.windows(2) {
+                prop_assert!(pair[0].0.0 + pair[0].1.0 + near < pair[1].0.0);
+            }
+            let moved = plan.ios.iter().filter(|io| io.op != Op::Flush);
+            for io in moved.clone() {
+                let (begin, end) = (io.place.sector.to_bytes().0, io.place.sector.to_bytes().0 + io.bytes());
+                let holds = |(at, bytes): &(Bytes, Bytes)| at.0 <= begin && end <= at.0 + bytes.0;
+                prop_assert!(places.iter().any(holds));
+            }
+            let all: u64 = places.iter().map(|(_, bytes)| bytes.0).sum();
+            let own: u64 = moved.clone().map(ReplayIo::bytes).sum();
+            prop_assert!(all <= own + near * moved.count() as u64);
+        }
+
+        #[test]
+        fn plans_beside_each_other_are_what_they_were_with_processes_and_ios_of_their_own(
+            ios in prop::collection::vec(ios(), 1..4),
+        ) {
+            let plans: Vec<_> = ios.into_iter().map(plan_of).collect();
+            let names = Names::default();
+            let parts: Vec<_> = plans.iter().map(|plan| Part { plan, names: &names, label: "a" }).collect();
+            let (all, names) = beside(&parts).expect("few");
+            let (mut ios, mut processes) = (0, 0);
+            for plan in &plans {
+                for (was, is) in plan.ios.iter().zip(&all.ios[ios..]) {
+                    let start = Start { follows: is.start.follows.map(|other| other - ios as u32), ..is.start };
+                    let process = ProcessId(is.process.0 - processes);
+                    prop_assert_eq!(ReplayIo { start, process, ..*is }, *was);
+                }
+                ios += plan.ios.len();
+                processes += plan.processes.len() as u32;
+            }
+            prop_assert_eq!((all.ios.len(), all.processes.len()), (ios, processes as usize));
+            prop_assert_eq!(super::super::check(&all.ios, &[SIZE]), Ok(()));
+            prop_assert!(all.job_names(&names).iter().all(|name| name.starts_with('a')));
+        }
+    }
+
+    #[test]
+    fn too_many_processes_beside_each_other_are_one_line() {
+        let many = ReplayPlan { processes: vec![ReplayProcess::default(); 3000], ..ReplayPlan::default() };
+        let part = Part { plan: &many, names: &Names::default(), label: "a" };
+        let error = beside(&[part, part]).expect_err("too many").to_string();
+        assert_eq!(error, "6000 processes; at most 4096 in all");
+    }
+
+    #[test]
+    fn names_of_processes_have_their_recordings_before_them() {
+        let mut names = Names::default();
+        let processes = [("reader", 7), ("", 7), ("", 0)].map(|(name, pid)| ReplayProcess {
+            name: names.id(name),
+            pid,
+            ..ReplayProcess::default()
+        });
+        let plan = ReplayPlan { processes: processes.to_vec(), ..ReplayPlan::default() };
+        assert_eq!(plan.job_names(&names), ["reader-7", "7", "trace"]);
+        let (all, names) = beside(&[Part { plan: &plan, names: &names, label: "a.rec" }]).expect("few");
+        assert_eq!(all.job_names(&names), ["a.rec:reader-7", "a.rec-7", "a.rec"]);
     }
 }

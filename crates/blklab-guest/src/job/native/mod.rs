@@ -16,11 +16,9 @@
 //! buffered I/O. Refused: trims by engines that queue (fio waits for them there), and POSIX AIO,
 //! because glibc would have to create its threads.
 
-mod aio;
 mod files;
 mod process;
 mod queue;
-pub mod replay;
 mod sys;
 mod work;
 

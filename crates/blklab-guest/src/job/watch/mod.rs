@@ -33,6 +33,12 @@ impl Follower {
         Follower { records: Records::default(), watch: Watch::new(epoch, owners, trace, direct), file }
     }
 
+    /// Keeps every bio: see [`Watch::keeping_bios`].
+    #[must_use]
+    pub fn keeping_bios(self) -> Follower {
+        Follower { watch: self.watch.keeping_bios(), ..self }
+    }
+
     /// The results, and the file.
     pub fn finish(self) -> (Watched, Option<RecordFile>) {
         (self.watch.finish(), self.file)

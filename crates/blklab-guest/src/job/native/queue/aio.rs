@@ -7,8 +7,8 @@
 use std::io;
 use std::ptr;
 
-use super::super::aio::{Context, Event, Iocb};
 use super::{Request, Taken, outcome};
+use blklab_replay::aio::{Context, Event, Iocb};
 
 /// An asynchronous I/O context.
 #[derive(Debug)]

@@ -1,7 +1,9 @@
 //! A second thread of a process, which takes its completions while the first may sleep for a request.
 //!
 //! An I/O completes when it does, not when its process is back from `io_submit()`: its latency counts
-//! until then, and other processes may wait for it.
+//! until then, and other processes may wait for it. In a guest the first is known from the events
+//! (`from_events`), so that only the second needs a deputy: it may change which process gets the next
+//! request.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
@@ -9,9 +11,8 @@ use std::thread::{self, Scope};
 
 use blklab_core::request::ProcessId;
 
-use super::super::aio::Event;
-use super::process::TAKEN_MAX;
-use super::{Run, STACK_BYTES};
+use crate::aio::{Event, TAKEN_MAX};
+use crate::{Run, STACK_BYTES};
 
 /// The deputy of a process, which does not exist before it is needed.
 pub struct Deputy<'a> {
@@ -57,6 +58,12 @@ impl<'a> Deputy<'a> {
         shared.state.lock().expect("no thread panics with it").is_needed = true;
         shared.changed.notify_all();
         Ok(())
+    }
+
+    /// Whether completions are the deputy's.
+    pub fn is_needed(&self) -> bool {
+        let needed = |shared: &Arc<Shared>| shared.state.lock().expect("no thread panics with it").is_needed;
+        self.shared.as_ref().is_some_and(needed)
     }
 
     /// From now on they are the process's again.

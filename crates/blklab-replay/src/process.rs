@@ -5,6 +5,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::ptr;
+use std::sync::atomic::Ordering;
 use std::thread::Scope;
 
 use blklab_core::request::{IoPrio, Op, ProcessId};
@@ -12,16 +13,13 @@ use blklab_core::source::replay::issuer::Step;
 use blklab_core::source::replay::{Plug, ReplayIo};
 use blklab_core::units::Nanos;
 
-use super::super::aio::{Event, Iocb};
-use super::super::sys;
-use super::Run;
-use super::deputy::Deputy;
+use crate::Run;
+use crate::aio::{Event, Iocb, TAKEN_MAX};
+use crate::deputy::Deputy;
+use crate::sys;
 
 /// `io_submit()` has a plug for more I/Os than these (`AIO_PLUG_THRESHOLD`).
 const WITHOUT_PLUG: usize = 2;
-
-/// Completions that are taken at a time.
-pub const TAKEN_MAX: usize = 256;
 
 /// A process and its state.
 pub struct Process<'a> {
@@ -40,7 +38,12 @@ impl<'a> Process<'a> {
     pub fn new(run: &'a Run<'a>, id: ProcessId, prio: IoPrio) -> io::Result<Process<'a>> {
         // Otherwise a pause may take 50 us longer, so that it can end together with others.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
-        sys::set_priority(prio)?;
+        match sys::set_priority(prio) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                run.without_priority.fetch_add(1, Ordering::Relaxed);
+            }
+            result => result?,
+        }
         Ok(Process {
             run,
             id,
@@ -54,6 +57,7 @@ impl<'a> Process<'a> {
 
     /// Submits all of its I/Os and waits for them.
     pub fn live<'scope>(mut self, scope: &'scope Scope<'scope, 'a>) -> io::Result<()> {
+        sys::sleep_until(self.run.epoch);
         while !self.run.has_failed() {
             let step = self.run.issuer().next(self.id, self.run.now());
             match step {
@@ -68,12 +72,12 @@ impl<'a> Process<'a> {
 
     /// Submits an I/O, and those that come under the same plug.
     fn submit<'scope>(&mut self, first: u32, due: Nanos, scope: &'scope Scope<'scope, 'a>) -> io::Result<()> {
-        let now = self.run.now();
         let mut issuer = self.run.issuer();
+        let now = self.run.now();
         let before = issuer.in_flight(self.id);
         let mut step = Step::Submit { io: first, due };
         while let Step::Submit { io, due } = step {
-            issuer.begin(io, due);
+            issuer.begin(io, due, now);
             self.begun.push(io);
             if issuer.io(io).plug != Plug::GoesOn {
                 break;
@@ -82,7 +86,8 @@ impl<'a> Process<'a> {
         }
         let ios: Vec<ReplayIo> = self.begun.iter().map(|&io| *issuer.io(io)).collect();
         drop(issuer);
-        if before > 0 || ios.len() > 1 {
+        self.run.in_flight.fetch_add(ios.len(), Ordering::Relaxed);
+        if (before > 0 || ios.len() > 1) && self.run.may_sleep() {
             self.deputy.begin(scope)?;
         }
         let mut from = 0;
@@ -102,11 +107,12 @@ impl<'a> Process<'a> {
 
     /// Submits reads, writes and flushes to the block layer: those from the `from`-th of `begun` on.
     fn hand_over(&mut self, from: usize, ios: &[ReplayIo]) -> io::Result<()> {
-        let fd = self.run.device.as_raw_fd();
+        let (place, fd) = (self.run.place, self.run.place.file().as_raw_fd());
         self.blocks.clear();
         for (&index, io) in self.begun[from..].iter().zip(ios) {
             let (data, at) = (u64::from(index), io.place.sector.to_bytes().0);
-            let moving = |write| Iocb::moving(data, fd, write, at, (self.run.buffer, io.bytes()), 0);
+            let moving =
+                |write| Iocb::moving(data, fd, write, at, (place.address(index, write), io.bytes()), 0);
             self.blocks.push(match io.op {
                 Op::Read => moving(false),
                 Op::Write if io.fua => moving(true).durable(),
@@ -128,19 +134,22 @@ impl<'a> Process<'a> {
             // long as the longest of all I/Os, no thread looks at it, and it outlives the contexts.
             match unsafe { self.run.context(self.id).submit(&self.addresses[done..]) } {
                 Ok(count) => done += count,
-                // Too many in flight.
+                // Too many in flight. Only one of two may wait for the last completion.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.deputy.is_needed() => {
+                    self.deputy.end()?;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(None)?,
                 Err(error) => {
-                    return Err(super::failure(
+                    return Err(crate::failure(
                         self.begun[from + done],
                         &ios[done],
-                        super::result_of(&error),
+                        crate::result_of(&error),
                     ));
                 }
             }
         }
-        let now = self.run.now();
         let mut issuer = self.run.issuer();
+        let now = self.run.now();
         self.begun[from..from + ios.len()].iter().for_each(|&io| issuer.submitted(io, now));
         Ok(())
     }
@@ -148,14 +157,15 @@ impl<'a> Process<'a> {
     /// Discards, and waits for it.
     fn discard(&mut self, index: u32, io: &ReplayIo) -> io::Result<()> {
         self.run.issuer().submitted(index, self.run.now());
-        match sys::discard(self.run.device, io.place.sector.to_bytes().0, io.bytes()) {
-            // The disk has none: the block layer ends it at once.
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
-            result => result.map_err(|error| super::failure(index, io, super::result_of(&error)))?,
+        match sys::discard(self.run.place.file(), io.place.sector.to_bytes().0, io.bytes()) {
+            // The disk has none, and the block layer ends it at once; or it is a file.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOTTY)) => {}
+            result => result.map_err(|error| crate::failure(index, io, crate::result_of(&error)))?,
         }
-        let now = self.run.now();
         let mut woken = Vec::new();
-        self.run.completed(&mut self.run.issuer(), index, now, &mut woken);
+        let mut issuer = self.run.issuer();
+        self.run.completed(&mut issuer, index, self.run.now(), &mut woken);
+        drop(issuer);
         woken.into_iter().filter(|&other| other != self.id).try_for_each(|other| self.run.notify(other))
     }
 

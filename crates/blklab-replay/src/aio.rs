@@ -41,6 +41,9 @@ pub struct Event {
 const _: () = assert!(size_of::<Iocb>() == 64 && size_of::<Event>() == 32);
 const _: () = assert!(cfg!(target_endian = "little"), "Iocb's first fields stand the other way round");
 
+/// Completions that are taken at a time.
+pub const TAKEN_MAX: usize = 256;
+
 const CMD_PREAD: u16 = 0;
 const CMD_PWRITE: u16 = 1;
 const CMD_FDSYNC: u16 = 3;
