@@ -3,7 +3,10 @@
 use super::{BioNode, Block};
 use crate::request::{Bio, BioChain, Op, RequestId};
 use crate::scheduler::{Merge, can_join, can_merge};
-use crate::units::Nanos;
+use crate::units::{Nanos, Sector};
+
+/// Sectors of a page of memory.
+const PAGE_SECTORS: u32 = 8;
 
 impl Block {
     #[inline]
@@ -32,6 +35,34 @@ impl Block {
         self.scheduler.bio_merged(&queue!(self, now), merge, old_sector);
         self.join_neighbour(now, id, matches!(merge, Merge::Back(_)));
         true
+    }
+
+    /// Sectors that can be appended to the plug's last request, if it is a write that ends at `sector`.
+    pub fn room_in_plug(&self, sector: Sector) -> u32 {
+        let last = self.plug.last().map(|&id| &self.requests[id]);
+        let last = last.filter(|last| last.op == Op::Write && last.end() == sector);
+        last.map_or(0, |last| self.limits.max_sectors - last.sectors)
+    }
+
+    /// The sectors of `whole` that go to one request if each page is submitted with a bio of its own:
+    /// the first page decides whether they are appended to a request or get a new one.
+    pub fn sectors_for_one_request(&mut self, now: Nanos, whole: &Bio) -> u32 {
+        let page = Bio { sectors: whole.sectors.min(PAGE_SECTORS), ..*whole };
+        let queue = queue!(self, now);
+        let merges = |&id: &RequestId| {
+            [Merge::Back(id), Merge::Front(id)].into_iter().find(|&merge| can_merge(&queue, &page, merge))
+        };
+        let of_plug = self.plug.iter().rev().take(self.rules.plug_merges).find_map(merges);
+        let found = match of_plug {
+            None if self.scheduler.waiting() > 0 => self.scheduler.find_merge(&queue!(self, now), &page),
+            found => found,
+        };
+        let room = match found {
+            Some(Merge::Back(id)) => self.limits.max_sectors - self.requests[id].sectors,
+            Some(Merge::Front(_)) => page.sectors,
+            None => self.limits.max_sectors,
+        };
+        whole.sectors.min(room)
     }
 
     /// Adds `bio` to a request.
