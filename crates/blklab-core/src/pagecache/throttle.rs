@@ -242,7 +242,9 @@ impl Throttle {
                     dirtier.paused_when = Some(now);
                     dirtier.pages = 0;
                 } else if period > 0 {
-                    dirtier.paused_when = dirtier.paused_when.map(|when| when + period);
+                    // Of a writer that has not been below the ceiling yet the kernel counts from boot:
+                    // the next time it has thought for so long that its pauses begin then.
+                    dirtier.paused_when = Some(dirtier.paused_when.unwrap_or(0) + period);
                     dirtier.pages = 0;
                 } else if dirtier.poll_pages <= pages {
                     dirtier.poll_pages += pages;
@@ -432,6 +434,21 @@ mod tests {
         let paused = throttle.balance(pause, full(1990), &mut dirtier).pause;
         assert_eq!(paused, Some(Nanos::from_millis(11)), "and a tick, since timers are never early");
         assert!(throttle.room(&dirtier) > 0);
+    }
+
+    /// As a guest's kernel had it: pauses too short to take add up, but the first one does not count.
+    #[test]
+    fn a_writer_that_begins_above_the_ceiling_pauses_at_its_fifth_check() {
+        let mut throttle = Throttle::new(26_176, 52_416, TICKS, 1);
+        throttle.writing_begins(true, Nanos::ZERO);
+        let mut dirtier = Dirtier::default();
+        let pauses = [39_424, 39_456, 39_488, 39_520, 39_552].map(|pages| {
+            throttle.dirtied(&mut dirtier, 32, Nanos::ZERO);
+            let share = (52_416 - pages) / 8;
+            let dirty = Dirty { all: pages, waiting: pages, here: pages, share };
+            throttle.balance(Nanos::ZERO, dirty, &mut dirtier).pause
+        });
+        assert_eq!(pauses, [None, None, None, None, Some(Nanos::from_millis(7))], "6 ms and a tick");
     }
 
     /// As a guest's kernel had it: 3400 pages/s 3.552 s after the disk came.
