@@ -330,7 +330,7 @@ impl Devices {
     pub fn hand_over(&mut self, now: Nanos, layout: &Layout, stream: &mut FileStream, actor: Actor) -> bool {
         loop {
             if !self[stream.device].hand_over(now, &mut stream.bios, actor) {
-                self.0.each(|_, device| device.block.unplug_asleep(now, &mut device.disk));
+                self.unplug_asleep(now);
                 return false;
             }
             if !stream.goes_on(layout, self) {
@@ -355,6 +355,11 @@ impl Devices {
     #[inline]
     pub fn unplug(&mut self, now: Nanos) {
         self.0.each(|_, device| device.unplug(now));
+    }
+
+    /// The same because the process sleeps.
+    pub fn unplug_asleep(&mut self, now: Nanos) {
+        self.0.each(|_, device| device.block.unplug_asleep(now, &mut device.disk));
     }
 
     /// The process on `cpu` sleeps: the workers of the block layers run next that were woken there.

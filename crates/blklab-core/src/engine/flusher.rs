@@ -69,9 +69,13 @@ impl Flusher {
                 Ok(true) => {}
                 Ok(false) if self.find_more(world) => {}
                 Ok(false) => {
-                    world.unplug();
+                    let lock = world.cache.flusher_waits_for(self.backing);
+                    match lock.is_some() {
+                        true => world.unplug_asleep(),
+                        false => world.unplug(),
+                    }
                     world.pass_on_request();
-                    return match world.cache.flusher_waits_for(self.backing) {
+                    return match lock {
                         Some((file, page)) => world.sleep_until(actor, Wait::Lock(file, page)),
                         None => world.flusher_sleeps(self.backing),
                     };

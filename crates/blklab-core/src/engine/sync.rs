@@ -198,9 +198,12 @@ fn write_pages(
                 pages.ranges.push(range);
                 has_unplugged = false;
             }
-            // The plug is flushed when all is written, and before a sleep. Then it asks again.
+            // The plug is flushed when all is written, or before a sleep meanwhile. Then it asks again.
             _ if !has_unplugged => {
-                world.unplug();
+                match cursor.locked().is_some() || matches!(step, SyncStep::Locked(_)) {
+                    true => world.unplug_asleep(),
+                    false => world.unplug(),
+                }
                 world.pass_on_request();
                 has_unplugged = true;
             }

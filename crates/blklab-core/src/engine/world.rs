@@ -207,6 +207,11 @@ impl World {
         self.devices.unplug(self.clock.now());
     }
 
+    /// The same because their owner sleeps: without a scheduler, no request goes straight to the driver.
+    pub fn unplug_asleep(&mut self) {
+        self.devices.unplug_asleep(self.clock.now());
+    }
+
     /// The actor on `cpu` sleeps. If one was woken there, a worker of `kblockd` runs next, before all
     /// other processes, because of its high priority (`WQ_HIGHPRI`).
     #[inline(always)]
