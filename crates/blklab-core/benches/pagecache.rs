@@ -15,8 +15,7 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 const FILE_BYTES: u64 = 1024 * MIB;
 const CALLS: u32 = 1000;
-const DISK: BackingConfig =
-    BackingConfig { read_ahead: Bytes::from_kib(128), max_io: Bytes::from_kib(1280), request_pages: None };
+const DISK: BackingConfig = BackingConfig { read_ahead: Bytes::from_kib(128), max_io: Bytes::from_kib(1280) };
 
 fn main() {
     divan::main();

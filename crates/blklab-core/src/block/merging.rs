@@ -3,7 +3,10 @@
 use super::{BioNode, Block};
 use crate::request::{Bio, BioChain, Op, RequestId};
 use crate::scheduler::{Merge, adjoins, can_join};
-use crate::units::Nanos;
+use crate::units::{Nanos, Sector};
+
+/// Sectors of a page of memory.
+const PAGE_SECTORS: u32 = 8;
 
 impl Block {
     #[inline]
@@ -40,6 +43,34 @@ impl Block {
         self.scheduler.bio_merged(&queue!(self, now), merge, old_sector);
         self.join_neighbour(now, id, matches!(merge, Merge::Back(_)));
         true
+    }
+
+    /// Sectors that can be appended to the plug's last request, if it is a write that ends at `sector`.
+    pub fn room_in_plug(&self, sector: Sector) -> u32 {
+        let last = self.plug.last().map(|&id| &self.requests[id]);
+        let last = last.filter(|last| last.op == Op::Write && last.end() == sector);
+        last.map_or(0, |last| self.limits.max_sectors - last.sectors)
+    }
+
+    /// The sectors of `whole` that go to one request if each page is submitted with a bio of its own:
+    /// the first page decides whether they are appended to a request or get a new one.
+    pub fn sectors_for_one_request(&mut self, now: Nanos, whole: &Bio) -> u32 {
+        let page = Bio { sectors: whole.sectors.min(PAGE_SECTORS), ..*whole };
+        let mut found = None;
+        for at in (0..self.plug.len()).rev().take(self.rules.plug_merges) {
+            let merge = adjoins(&queue!(self, now), self.plug[at], &page);
+            found = found.or_else(|| merge.filter(|&merge| self.has_room(merge, &page)));
+        }
+        if found.is_none() && self.scheduler.waiting() > 0 {
+            let merge = self.scheduler.find_merge(&queue!(self, now), &page);
+            found = merge.filter(|&merge| self.has_room(merge, &page));
+        }
+        let room = match found {
+            Some(Merge::Back(id)) => self.limits.max_sectors - self.requests[id].sectors,
+            Some(Merge::Front(_)) => page.sectors,
+            None => self.limits.max_sectors,
+        };
+        whole.sectors.min(room)
     }
 
     /// Adds `bio` to a request.

@@ -728,3 +728,23 @@ fn after_a_flush_the_next_completion_runs_the_queue() {
     rig.flush();
     assert!(rig.block.hw_queues[0].restart, "the flush was in the list of the driver");
 }
+
+#[test]
+fn pages_with_a_bio_each_fill_the_plugs_last_request_and_then_new_ones() {
+    let mut rig = Rig::with_depth("mq-deadline", true, 1);
+    let max = rig.block.limits().max_sectors;
+    let write = |sector, sectors| Bio { op: Op::Write, sync: false, sectors, ..read(sector, sector) };
+    let for_one =
+        |rig: &mut Rig, sector| rig.block.sectors_for_one_request(Nanos::ZERO, &write(sector, 8 * max));
+    // Nowhere else do requests begin at multiples of their size.
+    assert_eq!((rig.block.room_in_plug(Sector(800)), for_one(&mut rig, 800)), (0, max));
+    assert_eq!(rig.block.submit(rig.now, &write(800, 32), Manner::PLUGGED, &mut rig.disk), Submitted::Taken);
+    assert_eq!((rig.block.room_in_plug(Sector(832)), for_one(&mut rig, 832)), (max - 32, max - 32));
+    assert_eq!((rig.block.room_in_plug(Sector(840)), for_one(&mut rig, 840)), (0, max));
+    // Before it only one page: the next no longer precedes the request.
+    assert_eq!(for_one(&mut rig, 792), 8);
+    // The same for a request that waits in the scheduler, behind one at the disk.
+    rig.block.submit(rig.now, &write(100_000, 8), Manner::PLUGGED, &mut rig.disk);
+    rig.block.unplug(rig.now, &mut rig.disk);
+    assert_eq!(for_one(&mut rig, 100_008), max - 8);
+}

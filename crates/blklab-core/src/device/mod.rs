@@ -15,8 +15,9 @@ use crate::containers::few::Few;
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::{Cpus, Driver, Lock};
 use crate::owner::{Actor, Owner};
+use crate::pagecache::{PAGE_BYTES, PageRange};
 use crate::request::Bio;
-use crate::units::Nanos;
+use crate::units::{Nanos, SECTOR_BYTES};
 
 pub use layout::{Backing, Extent, Layout, Location, PlacedFile, Span, Volume};
 pub use stream::FileStream;
@@ -329,7 +330,7 @@ impl Devices {
     pub fn hand_over(&mut self, now: Nanos, layout: &Layout, stream: &mut FileStream, actor: Actor) -> bool {
         loop {
             if !self[stream.device].hand_over(now, &mut stream.bios, actor) {
-                self.0.each(|_, device| device.block.unplug_asleep(now, &mut device.disk));
+                self.unplug_asleep(now);
                 return false;
             }
             if !stream.goes_on(layout, self) {
@@ -338,10 +339,27 @@ impl Devices {
         }
     }
 
+    /// Of pages to be written, with one bio each, those that go to one request; `bio` has everything except
+    /// its place, length and hardware queue.
+    pub fn pages_of_one_request(&mut self, now: Nanos, layout: &Layout, pages: PageRange, bio: Bio) -> u32 {
+        let mut span = layout.span_of(pages);
+        let Some((place, sectors)) = layout.next_of(&mut span) else { return pages.pages };
+        let device = &mut self[place.device];
+        let hw_queue = device.hw_queue(bio.cpu);
+        let bio = Bio { sector: place.sector, sectors, hw_queue, ..bio };
+        let found = device.block.sectors_for_one_request(now, &bio);
+        u64::from(found).div_ceil(PAGE_BYTES / SECTOR_BYTES).clamp(1, u64::from(pages.pages)) as u32
+    }
+
     /// A process flushes its plugs.
     #[inline]
     pub fn unplug(&mut self, now: Nanos) {
         self.0.each(|_, device| device.unplug(now));
+    }
+
+    /// The same because the process sleeps.
+    pub fn unplug_asleep(&mut self, now: Nanos) {
+        self.0.each(|_, device| device.block.unplug_asleep(now, &mut device.disk));
     }
 
     /// The process on `cpu` sleeps: the workers of the block layers run next that were woken there.

@@ -1,18 +1,12 @@
 //! The kernel's flusher threads (`wb_workfn`), one for each backing device: they write dirty pages
 //! back, asynchronously.
 
-use super::page_io::{Asleep, PageWork, Submitter};
+use super::page_io::{Asleep, PageWork, Submitter, Wait};
 use super::world::World;
 use crate::owner::Actor;
 use crate::pagecache::{BackingId, PageCache};
 use crate::request::IoPrio;
 use crate::units::Nanos;
-
-/// Ranges looked for at a time.
-const RANGES_AT_ONCE: usize = 64;
-
-/// Pages in one range, at most: what one bio holds.
-const RANGE_PAGES: u32 = 256;
 
 /// The CPU on which flushers run.
 pub const CPU: u16 = 0;
@@ -75,27 +69,28 @@ impl Flusher {
                 Ok(true) => {}
                 Ok(false) if self.find_more(world) => {}
                 Ok(false) => {
-                    world.unplug();
+                    let lock = world.cache.flusher_waits_for(self.backing);
+                    match lock.is_some() {
+                        true => world.unplug_asleep(),
+                        false => world.unplug(),
+                    }
                     world.pass_on_request();
-                    return world.flusher_sleeps(self.backing);
+                    return match lock {
+                        Some((file, page)) => world.sleep_until(actor, Wait::Lock(file, page)),
+                        None => world.flusher_sleeps(self.backing),
+                    };
                 }
             }
         }
     }
 
-    /// Looks for ranges to write back; false if there are none. They are of one slice of a file: only
-    /// when they are handed over, which may have to wait for a request, is it time to ask whether the
-    /// flusher continues.
+    /// Looks for a range to write back; false if there is none. Only when it is handed over, which may have
+    /// to wait for a request, is it time to look for the next.
     fn find_more(&mut self, world: &mut World) -> bool {
         self.pages.begin(true);
-        let mut range = world.cache.next_writeback(self.backing, world.now(), RANGE_PAGES);
-        while let Some(found) = range {
-            self.pages.ranges.push(found);
-            range = match self.pages.ranges.len() < RANGES_AT_ONCE {
-                true => world.cache.next_of_slice(self.backing, RANGE_PAGES),
-                false => None,
-            };
-        }
-        !self.pages.ranges.is_empty()
+        let most = world.pages_at_once(self.pages.end());
+        let found = world.cache.next_writeback(self.backing, world.now(), most);
+        self.pages.ranges.extend(found);
+        found.is_some()
     }
 }

@@ -23,7 +23,7 @@ use crate::device::{Backing, Device, Devices, Ended, Layout, PlacedFile, Volume}
 use crate::disk::{AnyDisk, Disk};
 use crate::host::{Driver, Host};
 use crate::owner::{Actor, Owner};
-use crate::pagecache::{BackingConfig, BackingId, MemoryConfig, PAGE_BYTES, PageCache};
+use crate::pagecache::{BackingConfig, BackingId, MemoryConfig, PageCache};
 use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
 use crate::request::ProcessId;
 use crate::result::DiskCounters;
@@ -141,8 +141,7 @@ impl Machine<'_> {
         }
         let backing = |(read_ahead, max_sectors): (Bytes, u32)| {
             let max_io = Bytes(u64::from(max_sectors) * SECTOR_BYTES);
-            let request_pages = host.partitions.then_some((max_io.0 / PAGE_BYTES) as u32);
-            BackingConfig { read_ahead, max_io, request_pages }
+            BackingConfig { read_ahead, max_io }
         };
         let backings: Vec<_> = read_ahead.into_iter().zip(max_io).map(backing).collect();
         let config = MemoryConfig::new(memory, host.ticks, host.kernel_cpus, host.kernel);

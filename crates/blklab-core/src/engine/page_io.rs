@@ -11,8 +11,10 @@ use crate::units::{Nanos, Sector};
 /// The event in the page cache that an actor waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Read or writeback of pages of this file.
-    Pages(FileId),
+    /// Read or writeback of this page of the file.
+    Page(FileId, u64),
+    /// The lock of this page.
+    Lock(FileId, u64),
     /// Read or writeback of any pages.
     AnyPages,
 }
@@ -35,6 +37,23 @@ impl Submitter {
     #[inline]
     pub fn process(&self) -> ProcessId {
         self.actor.process()
+    }
+
+    /// A bio of pages without its place, length, hardware queue and owner.
+    fn bio(&self, write: bool) -> Bio {
+        Bio {
+            op: if write { Op::Write } else { Op::Read },
+            sector: Sector(0),
+            sectors: 0,
+            sync: !write || self.waits,
+            fua: false,
+            idle: false,
+            process: self.process(),
+            prio: self.prio,
+            cpu: self.cpu,
+            hw_queue: 0,
+            owner: 0,
+        }
     }
 }
 
@@ -70,24 +89,12 @@ impl PageIos {
         let span = layout.span_of(range);
         let bios_left = FileStream::bios_of(span, layout, devices);
         let index = self.ios.insert(PageIo { range, write, bios_left }) as u32;
-        let bio = Bio {
-            op: if write { Op::Write } else { Op::Read },
-            sector: Sector(0),
-            sectors: 0,
-            sync: !write || submitter.waits,
-            fua: false,
-            idle: false,
-            process: submitter.process(),
-            prio: submitter.prio,
-            cpu: submitter.cpu,
-            hw_queue: 0,
-            owner: Owner::Pages(index).pack(),
-        };
+        let bio = Bio { owner: Owner::Pages(index).pack(), ..submitter.bio(write) };
         FileStream::new(span, bio, Manner::PLUGGED, layout, devices)
     }
 
     /// A bio of page I/O `index` has completed. With the last bio its pages change state, and
-    /// actors that wait for pages of the file are appended to `woken`.
+    /// actors that wait for them are appended to `woken`.
     pub fn bio_ended(&mut self, index: u32, cache: &mut PageCache, now: Nanos, woken: &mut Vec<Actor>) {
         let io = &mut self.ios[index as usize];
         io.bios_left -= 1;
@@ -100,13 +107,24 @@ impl PageIos {
         } else {
             cache.read_done(range);
         }
-        self.waiters.retain(|&(actor, wait)| {
-            let over = wait == Wait::AnyPages || wait == Wait::Pages(range.file);
-            if over {
-                woken.push(actor);
+        // Its pages end one after the other, and with each the actors that wait for it, in order.
+        let ends_at = |wait| match wait {
+            Wait::Page(file, page) if file == range.file && range.first <= page && page < range.end() => {
+                Some(page)
             }
-            !over
-        });
+            Wait::AnyPages => Some(range.first),
+            _ => None,
+        };
+        let mut over: Vec<_> =
+            self.waiters.extract_if(.., |&mut (_, wait)| ends_at(wait).is_some()).collect();
+        over.sort_by_key(|&(_, wait)| ends_at(wait));
+        woken.extend(over.into_iter().map(|(actor, _)| actor));
+    }
+
+    /// The page is no longer locked: appends to `woken` the actors that wait for it.
+    pub fn unlocked(&mut self, file: FileId, page: u64, woken: &mut Vec<Actor>) {
+        let over = self.waiters.extract_if(.., |&mut (_, wait)| wait == Wait::Lock(file, page));
+        woken.extend(over.map(|(actor, _)| actor));
     }
 
     /// Puts `actor` to sleep until the event may have come.
@@ -123,6 +141,10 @@ pub struct PageWork {
     next: usize,
     /// The rest of the range started last.
     stream: Option<FileStream>,
+    /// Where it began, and, in a device's own pages, whether it has a lock there: a process that writes a
+    /// page sleeps for a request with the page locked.
+    started: Option<PageRange>,
+    locks: bool,
     write: bool,
 }
 
@@ -135,6 +157,11 @@ impl PageWork {
         self.write = write;
     }
 
+    /// The page after the range that was submitted last.
+    pub fn end(&self) -> Option<(FileId, u64)> {
+        self.started.map(|range| (range.file, range.end()))
+    }
+
     /// Submits the rest, under a plug of its own. `Err`: asleep until there is a free request.
     pub fn hand_over(&mut self, world: &mut World, submitter: Submitter) -> Result<(), Asleep> {
         while self.hand_over_next(world, submitter)? {}
@@ -143,21 +170,88 @@ impl PageWork {
         Ok(())
     }
 
-    /// Submits the next range, under a plug that the caller flushes; false if none is left.
+    /// Submits the next range, under a plug that the caller flushes; false if none is left. Pages of a
+    /// device, not of a file on it, are written with one bio each, and the bios fill requests
+    /// (`blkdev_writepages`): so much of the range is submitted as one request takes.
     pub fn hand_over_next(&mut self, world: &mut World, submitter: Submitter) -> Result<bool, Asleep> {
-        let World { page_ios, layout, devices, .. } = world;
+        let World { page_ios, layout, devices, host, clock, cache, .. } = world;
         let mut stream = match self.stream.take() {
             Some(begun) => begun,
             None => {
-                let Some(&range) = self.ranges.get(self.next) else { return Ok(false) };
-                self.next += 1;
+                let Some(&whole) = self.ranges.get(self.next) else { return Ok(false) };
+                let mut range = whole;
+                if self.write && host.partitions {
+                    let bio = submitter.bio(true);
+                    range.pages = devices.pages_of_one_request(clock.now(), layout, whole, bio);
+                }
+                match range.pages < whole.pages {
+                    true => {
+                        let pages = whole.pages - range.pages;
+                        self.ranges[self.next] = PageRange { first: range.end(), pages, ..whole };
+                    }
+                    false => self.next += 1,
+                }
+                self.started = Some(range);
                 page_ios.begin(range, self.write, &submitter, layout, devices)
             }
         };
-        if !devices.hand_over(world.clock.now(), layout, &mut stream, submitter.actor) {
+        if !devices.hand_over(clock.now(), layout, &mut stream, submitter.actor) {
             self.stream = Some(stream);
+            if let Some(range) = self.started.filter(|_| self.write && host.partitions)
+                && !cache.is_locked(range.file, range.first)
+            {
+                self.locks = true;
+                cache.lock(range.file, range.first);
+            }
             return Err(Asleep);
         }
+        if let Some(range) = self.started.filter(|_| std::mem::take(&mut self.locks)) {
+            cache.unlock(range.file, range.first);
+            world.page_unlocked(range.file, range.first);
+        }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Kernel;
+    use crate::pagecache::{BackingConfig, BackingId, MemoryConfig};
+    use crate::ticks::Ticks;
+    use crate::units::Bytes;
+
+    #[test]
+    fn actors_that_wait_for_pages_of_a_range_are_woken_page_by_page_and_no_others() {
+        let config = MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 1, Kernel::LATEST);
+        let backing = BackingConfig { read_ahead: Bytes::from_kib(128), max_io: Bytes::from_kib(1280) };
+        let mut cache = PageCache::new(&config, &[backing]);
+        let file = cache.add_file(1 << 20, BackingId(0));
+        let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
+        cache.write(Nanos::ZERO, file, 0, 4 * 4096, &mut dirtier, &mut out);
+        let mut cursor = cache.sync_start(file);
+        let range = PageRange { file, first: 0, pages: 4 };
+        cache.sync_next(&mut cursor, 4, Nanos::ZERO);
+        let mut ios = PageIos::default();
+        let index = ios.ios.insert(PageIo { range, write: true, bios_left: 2 }) as u32;
+        let actor = |id| Actor::Process(ProcessId(id));
+        let waits = [
+            Wait::Page(file, 3),
+            Wait::Page(file, 9),
+            Wait::Page(file, 1),
+            Wait::Lock(file, 1),
+            Wait::Page(file, 3),
+        ];
+        for (id, wait) in (0..).zip(waits) {
+            ios.sleep_until(actor(id), wait);
+        }
+        let mut woken = Vec::new();
+        ios.bio_ended(index, &mut cache, Nanos::ZERO, &mut woken);
+        assert_eq!(woken, [], "the range's second bio is under way");
+        ios.bio_ended(index, &mut cache, Nanos::ZERO, &mut woken);
+        assert_eq!(woken, [2, 0, 4].map(actor));
+        woken.clear();
+        ios.unlocked(file, 1, &mut woken);
+        assert_eq!(woken, [actor(3)]);
     }
 }

@@ -12,13 +12,6 @@ use crate::pagecache::{FileId, SyncCursor, SyncStep};
 use crate::request::{Bio, Op};
 use crate::units::{Nanos, Sector};
 
-/// Ranges that are marked as under writeback before they are submitted: twice a plug's capacity, so
-/// that neighbours meet in the plug.
-const RANGES_AT_ONCE: usize = 64;
-
-/// Pages in one range, at most: what one bio holds.
-const RANGE_PAGES: u32 = 256;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Phase {
     #[default]
@@ -186,22 +179,43 @@ fn write_pages(
     submitter: Submitter,
     world: &mut World,
 ) -> SyncProgress {
+    let mut has_unplugged = false;
     loop {
-        if pages.hand_over(world, submitter) == Err(Asleep) {
-            return SyncProgress::Asleep;
+        match pages.hand_over_next(world, submitter) {
+            Err(Asleep) => return SyncProgress::Asleep,
+            Ok(true) => continue,
+            Ok(false) => {}
         }
-        pages.begin(true);
-        while pages.ranges.len() < RANGES_AT_ONCE {
-            match world.cache.sync_next(cursor, RANGE_PAGES, world.now()) {
-                SyncStep::Write(range) => pages.ranges.push(range),
-                _ if !pages.ranges.is_empty() => break,
-                SyncStep::Wait(page) if world.cache.is_writeback(file, page) => {
-                    world.sleep_until(submitter.actor, Wait::Pages(file));
-                    return SyncProgress::Asleep;
-                }
-                SyncStep::Wait(_) => {}
-                SyncStep::Done => return SyncProgress::Done,
+        let most = world.pages_at_once(pages.end());
+        let had_lock = cursor.locked();
+        let step = world.cache.sync_next(cursor, most, world.now());
+        if let Some(page) = had_lock.filter(|&page| !world.cache.is_locked(file, page)) {
+            world.page_unlocked(file, page);
+        }
+        match step {
+            SyncStep::Write(range) => {
+                pages.begin(true);
+                pages.ranges.push(range);
+                has_unplugged = false;
             }
+            // The plug is flushed when all is written, or before a sleep meanwhile. Then it asks again.
+            _ if !has_unplugged => {
+                match cursor.locked().is_some() || matches!(step, SyncStep::Locked(_)) {
+                    true => world.unplug_asleep(),
+                    false => world.unplug(),
+                }
+                world.pass_on_request();
+                has_unplugged = true;
+            }
+            SyncStep::Wait(page) => {
+                world.sleep_until(submitter.actor, Wait::Page(file, page));
+                return SyncProgress::Asleep;
+            }
+            SyncStep::Locked(page) => {
+                world.sleep_until(submitter.actor, Wait::Lock(file, page));
+                return SyncProgress::Asleep;
+            }
+            SyncStep::Done => return SyncProgress::Done,
         }
     }
 }

@@ -5,13 +5,14 @@ use super::clock::Clock;
 use super::flusher::FlusherTimer;
 use super::page_io::{PageIos, Wait};
 use super::wakeups::Wakeups;
+use crate::block::BIO_SECTORS;
 use crate::containers::few::Few;
 use crate::device::{Devices, Ended, Layout};
 use crate::host::{Cpus, Host};
 use crate::owner::Actor;
-use crate::pagecache::{BackingId, PageCache};
+use crate::pagecache::{BackingId, FileId, PAGE_BYTES, PageCache, PageRange, Room};
 use crate::request::ProcessId;
-use crate::units::Nanos;
+use crate::units::{Nanos, SECTOR_BYTES};
 
 /// Everything except the source of I/O.
 pub struct World {
@@ -144,6 +145,27 @@ impl World {
         true
     }
 
+    /// Pages that are put under writeback before they are submitted: what one bio holds. A device's own pages
+    /// have one bio each. Its submitter may have to sleep for a request, unless it is appended to the plug's
+    /// last request: `after` is the page after the one that was submitted last.
+    pub fn pages_at_once(&self, after: Option<(FileId, u64)>) -> Room {
+        const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
+        if !self.host.partitions {
+            return Room::from(BIO_SECTORS / PAGE_SECTORS as u32);
+        }
+        let Some((file, at)) = after else { return Room::from(1) };
+        let mut span = self.layout.span_of(PageRange { file, first: at, pages: 1 });
+        let Some((place, _)) = self.layout.next_of(&mut span) else { return Room::from(1) };
+        let there = u64::from(self.devices[place.device].block.room_in_plug(place.sector)) / PAGE_SECTORS;
+        Room { anywhere: 1, at, there: there.max(1) as u32 }
+    }
+
+    /// Wakes the actors that wait for the lock of this page.
+    pub fn page_unlocked(&mut self, file: FileId, page: u64) {
+        self.page_ios.unlocked(file, page, &mut self.woken);
+        self.wake_all_woken();
+    }
+
     /// Puts the actor to sleep until the event may have come.
     pub fn sleep_until(&mut self, actor: Actor, wait: Wait) {
         self.page_ios.sleep_until(actor, wait);
@@ -183,6 +205,11 @@ impl World {
     #[inline]
     pub fn unplug(&mut self) {
         self.devices.unplug(self.clock.now());
+    }
+
+    /// The same because their owner sleeps: without a scheduler, no request goes straight to the driver.
+    pub fn unplug_asleep(&mut self) {
+        self.devices.unplug_asleep(self.clock.now());
     }
 
     /// The actor on `cpu` sleeps. If one was woken there, a worker of `kblockd` runs next, before all

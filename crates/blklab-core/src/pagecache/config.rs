@@ -99,10 +99,6 @@ pub struct BackingConfig {
     /// The largest request; one large read may be read ahead up to this size (`bdi->io_pages`,
     /// from `max_sectors_kb`).
     pub max_io: Bytes,
-    /// Writeback is cut at multiples of this many pages of a file, the size of the largest request.
-    /// Pages of a device, not of a file on it, are written with one bio each, and the bios fill
-    /// requests in the plug (`blkdev_writepages`). `None`: cut into bios, as callers ask.
-    pub request_pages: Option<u32>,
 }
 
 impl MemoryConfig {

@@ -16,6 +16,7 @@
 //! clock algorithm with the kernel's rule that a page read twice stays longer than a page read
 //! once. A file may also be a whole disk.
 
+mod batch;
 mod config;
 mod pages;
 mod readahead;
@@ -28,6 +29,7 @@ mod writeback;
 #[cfg(test)]
 mod tests;
 
+pub use batch::Room;
 pub use config::{BackingConfig, MemoryConfig, TUNABLES};
 pub use readahead::{Advice, ReadAhead};
 pub use sync::{SyncCursor, SyncStep};
@@ -93,6 +95,9 @@ impl PageRange {
 pub enum Wait {
     /// This page's read; it has completed when [`PageCache::is_reading`] returns false.
     Page(u64),
+    /// This page's lock, while another process is about to write it to the disk
+    /// ([`PageCache::lock`]).
+    Lock(u64),
     /// Any read or write: there is no free memory. The flusher has been woken.
     Memory,
     /// This long: the process dirties pages faster than the disk writes them.
@@ -128,7 +133,6 @@ struct Backing {
     completed: Completed,
     ra_pages: u64,
     io_pages: u64,
-    request_pages: Option<u32>,
 }
 
 /// The page cache of a machine.
@@ -153,13 +157,12 @@ impl PageCache {
     pub fn new(config: &MemoryConfig, backings: &[BackingConfig]) -> PageCache {
         let (background, limit) = config.dirty_limits();
         let backing = |of: &BackingConfig| Backing {
-            flusher: Flusher::new(config.dirty_expire, config.dirty_writeback),
+            flusher: Flusher::new(config),
             throttle: Throttle::new(background, limit, config.ticks, config.cpus),
             writeback: 0,
             completed: Completed::default(),
             ra_pages: of.read_ahead.0 / PAGE_BYTES,
             io_pages: of.max_io.0 / PAGE_BYTES,
-            request_pages: of.request_pages,
         };
         PageCache {
             pages: Pages::default(),
@@ -183,15 +186,6 @@ impl PageCache {
     #[inline]
     fn backing_of(&self, file: FileId) -> usize {
         if self.backings.is_one() { 0 } else { self.pages.backing_of(file).index() }
-    }
-
-    /// The next range to write that begins between `from` and `end`: at most `max_pages` pages, and
-    /// not beyond a full request ([`BackingConfig::request_pages`]).
-    fn next_range(&self, at: usize, file: FileId, from: u64, end: u64, max_pages: u32) -> Option<PageRange> {
-        let range = self.pages.next_to_write(file, from, end, max_pages)?;
-        let full = self.backings[at].request_pages;
-        let room = full.map_or(max_pages, |full| full - (range.first % u64::from(full)) as u32);
-        Some(PageRange { pages: range.pages.min(room), ..range })
     }
 
     /// A file of that size with all data on the backing device; nothing is cached yet.
@@ -299,6 +293,14 @@ impl PageCache {
         out: &mut Vec<PageRange>,
     ) -> Step {
         let end = offset + bytes;
+        if let Some(page) = self.pages.next_locked(file, offset / PAGE_BYTES, end.div_ceil(PAGE_BYTES)) {
+            let bytes = (page * PAGE_BYTES).saturating_sub(offset);
+            let step = match bytes {
+                0 => Step { bytes: 0, wait: None },
+                _ => self.write(now, file, offset, bytes, dirtier, out),
+            };
+            return Step { wait: step.wait.or(Some(Wait::Lock(page))), ..step };
+        }
         let at = self.backing_of(file);
         let room = self.room(at, dirtier);
         if room == 0 || end > self.pages.size_bytes(file) {
@@ -398,7 +400,7 @@ impl PageCache {
     #[inline]
     fn dirtied(&mut self, at: usize, now: Nanos, file: FileId, dirtier: &mut Dirtier, pages: u64) {
         let backing = &mut self.backings[at];
-        backing.throttle.dirtied(dirtier, pages);
+        backing.throttle.dirtied(dirtier, pages, now);
         self.unchecked += pages;
         backing.flusher.file_dirtied(file, now);
     }
@@ -436,8 +438,24 @@ impl PageCache {
         let (at, pages) = (self.backing_of(range.file), u64::from(range.pages));
         let backing = &mut self.backings[at];
         backing.writeback -= pages;
-        backing.throttle.written(pages, backing.writeback == 0, now);
+        backing.throttle.written(pages, self.pages.writeback_of(range.file) == 0, now);
         self.completions.add(&mut backing.completed, pages, now);
+    }
+
+    /// The writer of this page, which is under writeback, sleeps until there is a request for it: until
+    /// [`unlock`](Self::unlock) no process may change the page, and others that write it wait.
+    pub fn lock(&mut self, file: FileId, page: u64) {
+        self.pages.lock(file, page);
+    }
+
+    /// The page is on its way.
+    pub fn unlock(&mut self, file: FileId, page: u64) {
+        self.pages.unlock(file, page);
+    }
+
+    /// Is this page locked?
+    pub fn is_locked(&self, file: FileId, page: u64) -> bool {
+        self.pages.is_locked(file, page)
     }
 
     /// Does this page still wait for its read?

@@ -56,9 +56,11 @@ impl Line {
 }
 
 /// A kind of page to search for.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
     Dirty,
+    /// Dirty, and marked for a sync ([`Pages::mark_to_write`]).
+    ToWrite,
     Writeback,
 }
 
@@ -73,6 +75,9 @@ pub(super) struct Chunk {
     dirty: u64,
     /// Lines with a page under writeback.
     writeback: u64,
+    /// Per line: dirty pages that were there when a sync began, and are not written yet
+    /// (`PAGECACHE_TAG_TOWRITE`).
+    to_write: [u64; LINES],
     pub lines: [Line; LINES],
 }
 
@@ -98,6 +103,8 @@ pub(super) struct Pages {
     pub cached: u64,
     pub dirty: u64,
     pub writeback: u64,
+    /// Dirty pages that their writer has locked, and keeps locked while it sleeps.
+    locked: Vec<(FileId, u64)>,
     /// Where reclaim continues: a chunk and a line in it.
     pub hand: (usize, u32),
 }
@@ -192,7 +199,6 @@ impl Pages {
         self.files[file.index()].dirty
     }
 
-    #[cfg(test)]
     pub fn writeback_of(&self, file: FileId) -> u64 {
         self.files[file.index()].writeback
     }
@@ -249,6 +255,7 @@ impl Pages {
                     present: 0,
                     dirty: 0,
                     writeback: 0,
+                    to_write: [0; LINES],
                     lines: [Line::default(); LINES],
                 });
                 self.chunks.len() as u32 - 1
@@ -352,6 +359,7 @@ impl Pages {
             debug_assert_eq!(line.dirty & !line.writeback & mask, mask, "only dirty pages are written");
             line.dirty &= !mask;
             line.writeback |= mask;
+            chunk.to_write[index] &= !mask;
             if line.dirty == 0 {
                 chunk.dirty &= !(1 << index);
             }
@@ -368,6 +376,39 @@ impl Pages {
         of.writeback += pages;
         self.dirty -= pages;
         self.writeback += pages;
+    }
+
+    /// A process that writes this page sleeps: nothing else may write or change it.
+    pub fn lock(&mut self, file: FileId, page: u64) {
+        debug_assert!(!self.is_locked(file, page), "a lock has one owner");
+        self.locked.push((file, page));
+    }
+
+    pub fn unlock(&mut self, file: FileId, page: u64) {
+        self.locked.retain(|&locked| locked != (file, page));
+    }
+
+    pub fn is_locked(&self, file: FileId, page: u64) -> bool {
+        self.locked.contains(&(file, page))
+    }
+
+    /// The first locked page of `first..end`.
+    #[inline]
+    pub fn next_locked(&self, file: FileId, first: u64, end: u64) -> Option<u64> {
+        let inside = |&&(of, page): &&(FileId, u64)| of == file && first <= page && page < end;
+        self.locked.iter().filter(inside).map(|&(_, page)| page).min()
+    }
+
+    /// Marks the dirty pages of `first..end` for a sync (`tag_pages_for_writeback`).
+    pub fn mark_to_write(&mut self, file: FileId, first: u64, end: u64) {
+        let mut next = self.next_tagged(file, first, Tag::Dirty);
+        while let Some(page) = next.filter(|&page| page < end) {
+            let slot = self.slot(file, page) as usize;
+            let index = line_index(page);
+            let chunk = &mut self.chunks[slot];
+            chunk.to_write[index] |= chunk.lines[index].dirty & line_mask(page, end);
+            next = self.next_tagged(file, line_end(page), Tag::Dirty);
+        }
     }
 
     /// A write has completed.
@@ -438,7 +479,7 @@ impl Pages {
     pub fn next_tagged(&self, file: FileId, from: u64, tag: Tag) -> Option<u64> {
         let of = &self.files[file.index()];
         let (count, tagged_chunks) = match tag {
-            Tag::Dirty => (of.dirty, &of.dirty_chunks),
+            Tag::Dirty | Tag::ToWrite => (of.dirty, &of.dirty_chunks),
             Tag::Writeback => (of.writeback, &of.writeback_chunks),
         };
         if count == 0 {
@@ -447,26 +488,26 @@ impl Pages {
         let in_chunk = |page: u64| {
             let chunk = self.chunks.get(self.slot(file, page) as usize)?;
             let (first, index) = (page % LINE_PAGES, line_index(page));
-            let bits = |line: &Line| match tag {
-                Tag::Dirty => line.dirty,
-                Tag::Writeback => line.writeback,
+            let bits = |index: usize| match tag {
+                Tag::Dirty => chunk.lines[index].dirty,
+                Tag::ToWrite => chunk.to_write[index],
+                Tag::Writeback => chunk.lines[index].writeback,
             };
             let summary = match tag {
-                Tag::Dirty => chunk.dirty,
+                Tag::Dirty | Tag::ToWrite => chunk.dirty,
                 Tag::Writeback => chunk.writeback,
             };
             let start = page / CHUNK_PAGES * CHUNK_PAGES;
-            let here = bits(&chunk.lines[index]) >> first << first;
-            if here != 0 {
-                return Some(start + index as u64 * LINE_PAGES + u64::from(here.trailing_zeros()));
+            let mut here = bits(index) >> first << first;
+            let mut index = index;
+            let mut later = summary & (u64::MAX << index) & !(1 << index);
+            // Of the lines with a dirty page some may have none that is marked for a sync.
+            while here == 0 && later != 0 {
+                index = later.trailing_zeros() as usize;
+                later &= later - 1;
+                here = bits(index);
             }
-            let later = summary & (u64::MAX << index) & !(1 << index);
-            if later == 0 {
-                return None;
-            }
-            let index = u64::from(later.trailing_zeros());
-            let offset = bits(&chunk.lines[index as usize]).trailing_zeros();
-            Some(start + index * LINE_PAGES + u64::from(offset))
+            (here != 0).then(|| start + index as u64 * LINE_PAGES + u64::from(here.trailing_zeros()))
         };
         if let Some(page) = in_chunk(from) {
             return Some(page);
@@ -474,28 +515,17 @@ impl Pages {
         let next = (from / CHUNK_PAGES + 1) as usize;
         let mut keep = u64::MAX << (next % 64);
         for (word, bits) in tagged_chunks.iter().enumerate().skip(next / 64) {
-            let bits = bits & keep;
+            let mut bits = bits & keep;
             keep = u64::MAX;
-            if bits != 0 {
+            while bits != 0 {
                 let chunk = word as u64 * 64 + u64::from(bits.trailing_zeros());
-                return in_chunk(chunk * CHUNK_PAGES);
+                bits &= bits - 1;
+                if let Some(page) = in_chunk(chunk * CHUNK_PAGES) {
+                    return Some(page);
+                }
             }
         }
         None
-    }
-
-    /// The first run of at most `max` pages at or after `from`, before `end`, that are dirty and
-    /// not under writeback.
-    pub fn next_to_write(&self, file: FileId, from: u64, end: u64, max: u32) -> Option<PageRange> {
-        let mut first = from;
-        loop {
-            first = self.next_tagged(file, first, Tag::Dirty).filter(|&page| page < end)?;
-            let pages = self.run(file, first, end.min(first + u64::from(max)), |l| l.dirty & !l.writeback);
-            if pages > 0 {
-                return Some(PageRange { file, first, pages: pages as u32 });
-            }
-            first += 1;
-        }
     }
 
     /// The number of pages from `first` on, before `end`, with the bit that `bits` selects, without

@@ -1,20 +1,36 @@
 //! Syncing and dropping: fsync(2), direct I/O to cached pages, dropping cached pages.
 
+use super::batch::{Batch, Next, Room};
 use super::pages::Tag;
 use super::{FileId, PAGE_BYTES, PageCache, PageRange};
 use crate::units::Nanos;
 
-/// The progress of an fsync: first it writes dirty pages, then it waits for all writeback
-/// (`file_write_and_wait_range`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The progress of an fsync: first it writes the pages that are dirty when it begins, then it waits
+/// for the pages that are under writeback when it has (`file_write_and_wait_range`).
+#[derive(Clone, Debug)]
 pub struct SyncCursor {
     file: FileId,
     first: u64,
-    next: u64,
     end: u64,
-    waiting: bool,
+    phase: Phase,
+    /// The page that it has locked while it waits for the page's writeback.
+    locked: Option<u64>,
     /// Only writes, and skips pages under writeback (`WB_SYNC_NONE`).
     only_writes: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    NotBegun,
+    Writing(Batch),
+    Waiting(Batch),
+}
+
+impl SyncCursor {
+    /// The page that the sync has locked until its next step.
+    pub fn locked(&self) -> Option<u64> {
+        self.locked
+    }
 }
 
 /// The next step of an fsync.
@@ -26,6 +42,8 @@ pub enum SyncStep {
     /// Wait until this page is no longer under writeback ([`PageCache::is_writeback`]), then ask
     /// again.
     Wait(u64),
+    /// Wait until this page is no longer locked ([`PageCache::unlock`]), then ask again.
+    Locked(u64),
     /// Everything that was dirty is written; only the disk's own cache is left.
     Done,
 }
@@ -42,7 +60,7 @@ impl PageCache {
     pub fn sync_start_range(&self, file: FileId, offset: u64, bytes: u64) -> SyncCursor {
         let first = offset / PAGE_BYTES;
         let end = offset.saturating_add(bytes).div_ceil(PAGE_BYTES);
-        SyncCursor { file, first, next: first, end, waiting: false, only_writes: false }
+        SyncCursor { file, first, end, phase: Phase::NotBegun, locked: None, only_writes: false }
     }
 
     /// Starts to write a whole file without waiting for it, as `POSIX_FADV_DONTNEED` does.
@@ -50,47 +68,62 @@ impl PageCache {
         SyncCursor { only_writes: true, ..self.sync_start(file) }
     }
 
-    /// The next step of a sync at the time `now`, of at most `max_pages` pages. Passes the file
-    /// once: pages dirtied meanwhile are written if they lie ahead (the kernel tags the pages that
-    /// are dirty at the start and skips others).
-    pub fn sync_next(&mut self, cursor: &mut SyncCursor, max_pages: u32, now: Nanos) -> SyncStep {
+    /// The next step of a sync at the time `now`, of at most so many pages. It writes the pages that are
+    /// dirty at its first step (`tag_pages_for_writeback`), and those that another sync of the file has found
+    /// dirty ahead of it meanwhile.
+    ///
+    /// While it waits in this part for a page's writeback, the page is locked: whatever waits for that must
+    /// ask again after this call, too.
+    pub fn sync_next(&mut self, cursor: &mut SyncCursor, max_pages: impl Into<Room>, now: Nanos) -> SyncStep {
         let at = self.backing_of(cursor.file);
-        let max_pages = self.backings[at].request_pages.unwrap_or(max_pages);
-        if !cursor.waiting {
-            while let Some(page) =
-                self.pages.next_tagged(cursor.file, cursor.next, Tag::Dirty).filter(|&page| page < cursor.end)
-            {
-                cursor.next = page;
-                if self.is_writeback(cursor.file, page) {
-                    if cursor.only_writes {
-                        cursor.next += 1;
-                        continue;
+        let room = max_pages.into();
+        if let Some(page) = cursor.locked.take() {
+            self.pages.unlock(cursor.file, page);
+        }
+        loop {
+            cursor.phase = match &mut cursor.phase {
+                Phase::NotBegun if self.pages.dirty_of(cursor.file) == 0 => self.begin_waiting(cursor),
+                Phase::NotBegun => {
+                    let backing = &mut self.backings[at];
+                    backing.throttle.writing_begins(backing.writeback == 0, now);
+                    let tag = if cursor.only_writes { Tag::Dirty } else { Tag::ToWrite };
+                    if tag == Tag::ToWrite {
+                        self.pages.mark_to_write(cursor.file, cursor.first, cursor.end);
                     }
-                    return SyncStep::Wait(page);
+                    Phase::Writing(Batch::new(cursor.file, tag, cursor.first, cursor.end))
                 }
-                let range = self
-                    .next_range(at, cursor.file, page, cursor.end, max_pages)
-                    .expect("this page is dirty and not under write-back");
-                let backing = &mut self.backings[at];
-                backing.throttle.writing(backing.writeback == 0, now);
-                self.start_writeback(at, range);
-                cursor.next = range.end();
-                return SyncStep::Write(range);
-            }
-            if cursor.only_writes {
-                return SyncStep::Done;
-            }
-            cursor.waiting = true;
-            cursor.next = cursor.first;
+                Phase::Writing(batch) => match batch.next_to_write(&self.pages, room, !cursor.only_writes) {
+                    Next::Write(range) => {
+                        self.start_writeback(at, range);
+                        return SyncStep::Write(range);
+                    }
+                    Next::Wait(page) => {
+                        cursor.locked = Some(page);
+                        self.pages.lock(cursor.file, page);
+                        return SyncStep::Wait(page);
+                    }
+                    Next::Locked(page) => return SyncStep::Locked(page),
+                    Next::End => {
+                        self.backings[at].throttle.writing_ends(now);
+                        self.begin_waiting(cursor)
+                    }
+                },
+                Phase::Waiting(batch) => {
+                    while let Some(page) = batch.peek(&self.pages) {
+                        if self.is_writeback(cursor.file, page) {
+                            return SyncStep::Wait(page);
+                        }
+                        batch.pass();
+                    }
+                    return SyncStep::Done;
+                }
+            };
         }
-        let page = self.pages.next_tagged(cursor.file, cursor.next, Tag::Writeback);
-        match page.filter(|&page| page < cursor.end) {
-            Some(page) => {
-                cursor.next = page;
-                SyncStep::Wait(page)
-            }
-            None => SyncStep::Done,
-        }
+    }
+
+    fn begin_waiting(&self, cursor: &SyncCursor) -> Phase {
+        let end = if cursor.only_writes { cursor.first } else { cursor.end };
+        Phase::Waiting(Batch::new(cursor.file, Tag::Writeback, cursor.first, end))
     }
 
     /// Is any page of these bytes cached? If not, direct I/O to them needs neither a sync before

@@ -85,11 +85,15 @@ pub(super) struct Throttle {
     measured_written: u64,
     dirtied: u64,
     written: u64,
+    /// When the bandwidth is measured if nothing else has measured it; never if no file's writeback has
+    /// ended since (`bw_dwork`).
+    measure_at: Nanos,
 }
 
 /// A disk has been there for this long before the run, as in a guest of the kernel rig, and nothing was
-/// written. A writer that measures the bandwidth before the flusher has begun counts this time, too.
-const IDLE_BEFORE: Nanos = Nanos::from_millis(3600);
+/// written. A writer that measures the bandwidth before the flusher has begun counts this time, too, and
+/// so does the flusher, which looks for old data every five seconds.
+pub(super) const IDLE_BEFORE: Nanos = Nanos::from_millis(3600);
 
 impl Throttle {
     pub fn new(background: u64, limit: u64, ticks: Ticks, cpus: u16) -> Throttle {
@@ -109,6 +113,7 @@ impl Throttle {
             measured_written: 0,
             dirtied: 0,
             written: 0,
+            measure_at: Nanos::NEVER,
         }
     }
 
@@ -151,39 +156,64 @@ impl Throttle {
 
     /// It has dirtied clean pages.
     #[inline]
-    pub fn dirtied(&mut self, dirtier: &mut Dirtier, pages: u64) {
+    pub fn dirtied(&mut self, dirtier: &mut Dirtier, pages: u64, now: Nanos) {
+        self.measure_if_due(now);
         dirtier.pages += pages;
         self.dirtied += pages;
     }
 
-    /// Pages have been written; `idle` if no write is left.
-    pub fn written(&mut self, pages: u64, idle: bool, now: Nanos) {
+    /// Pages have been written; `file_idle` if they were the last of their file under writeback
+    /// (`__folio_end_writeback`).
+    pub fn written(&mut self, pages: u64, file_idle: bool, now: Nanos) {
+        self.measure_if_due(now);
         self.written += pages;
-        // The kernel measures 200 ms after a file's last write; here the write itself does, if it
-        // comes that late.
-        let now = self.tick(now);
-        if idle && now > self.measured + self.fifth() {
-            self.measure(now, None);
+        if file_idle && self.measure_at == Nanos::NEVER {
+            self.measure_at = self.ticks.timer(now, self.fifth());
         }
     }
 
-    /// The flusher starts a file, or has written a part of it (`wb_bandwidth_estimate_start` and
-    /// the end of `do_writepages`).
-    pub fn writing(&mut self, idle: bool, now: Nanos) {
+    /// The writing of a file begins; `idle` if nothing is under writeback
+    /// (`wb_bandwidth_estimate_start`).
+    pub fn writing_begins(&mut self, idle: bool, now: Nanos) {
+        self.measure_if_due(now);
         let now = self.tick(now);
         // After a second without writes the measurement starts again (`WB_BANDWIDTH_IDLE_JIF`).
         if idle && now > self.measured + self.ticks.hz() {
             self.measured_dirtied = self.dirtied;
             self.measured_written = self.written;
             self.measured = now;
-        } else if now > self.measured + self.fifth() {
+        }
+    }
+
+    /// All that is to be written of a file now is under writeback (the end of `do_writepages`).
+    pub fn writing_ends(&mut self, now: Nanos) {
+        self.measure_if_due(now);
+        let now = self.tick(now);
+        if now > self.measured + self.fifth() {
             self.measure(now, None);
         }
+    }
+
+    /// 200 ms after no page of a file is under writeback any longer the kernel measures
+    /// (`wb_inode_writeback_end`). Nothing happens then but this, so it may be done later, before any of
+    /// the counts changes.
+    #[inline]
+    fn measure_if_due(&mut self, now: Nanos) {
+        if self.measure_at <= now {
+            self.measure_late();
+        }
+    }
+
+    #[cold]
+    fn measure_late(&mut self) {
+        let at = std::mem::replace(&mut self.measure_at, Nanos::NEVER);
+        self.measure(self.tick(at), None);
     }
 
     /// `balance_dirty_pages`, up to its sleep. When called again after the pause, it decides itself
     /// whether the pause was long enough.
     pub fn balance(&mut self, now: Nanos, dirty: Dirty, dirtier: &mut Dirtier) -> Verdict {
+        self.measure_if_due(now);
         let (clock, hz) = (now, self.ticks.hz());
         let mut now = self.tick(clock);
         let pages = dirtier.blocked.take().unwrap_or(dirtier.pages);
@@ -212,7 +242,9 @@ impl Throttle {
                     dirtier.paused_when = Some(now);
                     dirtier.pages = 0;
                 } else if period > 0 {
-                    dirtier.paused_when = dirtier.paused_when.map(|when| when + period);
+                    // Of a writer that has not been below the ceiling yet the kernel counts from boot:
+                    // the next time it has thought for so long that its pauses begin then.
+                    dirtier.paused_when = Some(dirtier.paused_when.unwrap_or(0) + period);
                     dirtier.pages = 0;
                 } else if dirtier.poll_pages <= pages {
                     dirtier.poll_pages += pages;
@@ -393,7 +425,7 @@ mod tests {
         let mut throttle = Throttle::new(1000, 2000, TICKS, 4);
         let full = |pages| Dirty { share: 2000, ..dirty(pages) };
         let mut dirtier = Dirtier::default();
-        throttle.dirtied(&mut dirtier, 500);
+        throttle.dirtied(&mut dirtier, 500, Nanos::ZERO);
         let blocked = throttle.balance(Nanos::ZERO, full(2100), &mut dirtier);
         let pause = blocked.pause.expect("above the limit every writer pauses");
         assert_eq!(throttle.room(&dirtier), 0);
@@ -404,13 +436,28 @@ mod tests {
         assert!(throttle.room(&dirtier) > 0);
     }
 
+    /// As a guest's kernel had it: pauses too short to take add up, but the first one does not count.
+    #[test]
+    fn a_writer_that_begins_above_the_ceiling_pauses_at_its_fifth_check() {
+        let mut throttle = Throttle::new(26_176, 52_416, TICKS, 1);
+        throttle.writing_begins(true, Nanos::ZERO);
+        let mut dirtier = Dirtier::default();
+        let pauses = [39_424, 39_456, 39_488, 39_520, 39_552].map(|pages| {
+            throttle.dirtied(&mut dirtier, 32, Nanos::ZERO);
+            let share = (52_416 - pages) / 8;
+            let dirty = Dirty { all: pages, waiting: pages, here: pages, share };
+            throttle.balance(Nanos::ZERO, dirty, &mut dirtier).pause
+        });
+        assert_eq!(pauses, [None, None, None, None, Some(Nanos::from_millis(7))], "6 ms and a tick");
+    }
+
     /// As a guest's kernel had it: 3400 pages/s 3.552 s after the disk came.
     #[test]
     fn a_writer_that_comes_before_the_flusher_counts_the_time_without_writes() {
         let measured = |flusher_first: bool| {
             let mut throttle = Throttle::new(10_000, 20_000, TICKS, 4);
             if flusher_first {
-                throttle.writing(true, Nanos::ZERO);
+                throttle.writing_begins(true, Nanos::ZERO);
             }
             throttle.balance(Nanos::ZERO, dirty(16_000), &mut Dirtier::default());
             throttle.write_bandwidth
@@ -420,13 +467,31 @@ mod tests {
     }
 
     #[test]
+    fn the_bandwidth_is_measured_208_ms_after_the_last_page_of_a_file_was_written() {
+        let mut throttle = Throttle::new(10_000, 20_000, TICKS, 4);
+        throttle.writing_begins(true, Nanos::ZERO);
+        let mut dirtier = Dirtier::default();
+        throttle.dirtied(&mut dirtier, 1000, Nanos::ZERO);
+        throttle.written(500, true, Nanos::from_millis(5));
+        // The first timer stays: a later end does not put it off.
+        throttle.written(250, true, Nanos::from_millis(100));
+        throttle.dirtied(&mut dirtier, 1, Nanos::from_millis(207));
+        assert_eq!(throttle.write_bandwidth, INITIAL_BANDWIDTH);
+        throttle.written(250, true, Nanos::from_millis(208));
+        let of_750 = (750 * 1000 + INITIAL_BANDWIDTH * (4096 - 208)) / 4096;
+        assert_eq!(throttle.write_bandwidth, of_750, "5 ms and 200 ms, in the wheel's steps of 8 ms");
+        throttle.writing_ends(Nanos::from_millis(300));
+        assert_eq!(throttle.write_bandwidth, of_750, "measured less than 200 ms ago");
+    }
+
+    #[test]
     fn the_bandwidth_follows_the_disk_within_some_seconds() {
         let mut throttle = Throttle::new(10_000, 20_000, TICKS, 4);
-        throttle.writing(true, Nanos::ZERO);
+        throttle.writing_begins(true, Nanos::ZERO);
         for tick in 1..=3000 {
             // 100 pages every 10 ms.
             throttle.written(100, false, Nanos::from_millis(tick * 10));
-            throttle.writing(false, Nanos::from_millis(tick * 10));
+            throttle.writing_ends(Nanos::from_millis(tick * 10));
         }
         assert!(throttle.average_bandwidth.abs_diff(10_000) < 500, "{}", throttle.average_bandwidth);
     }

@@ -12,17 +12,22 @@
 
 use std::collections::VecDeque;
 
-use super::{BackingId, FileId, PageCache, PageRange};
+use super::batch::{Batch, Next, Room};
+use super::pages::Tag;
+use super::throttle::IDLE_BEFORE;
+use super::{BackingId, FileId, MemoryConfig, PageCache, PageRange};
+use crate::ticks::Ticks;
 use crate::units::Nanos;
 
-/// How long the flusher runs before it checks the thresholds again.
-const BATCH: Nanos = Nanos::from_millis(100);
+/// The flusher runs for a tenth of a second before it checks the thresholds again.
+const BATCHES_PER_SECOND: u64 = 10;
 
 #[derive(Clone, Copy, Debug)]
 struct Inode {
     /// In `dirty`, `io` or `more_io`, or being written.
     queued: bool,
-    dirtied_when: Nanos,
+    /// In ticks.
+    dirtied_when: u64,
     /// Where the next visit starts (`writeback_index`).
     next_page: u64,
 }
@@ -44,9 +49,12 @@ struct Work {
     reason: Reason,
     /// Pages still to be written.
     pages: u64,
-    /// Skips files dirtied later; `None` if none is old enough.
-    dirtied_before: Option<Nanos>,
-    batch_started: Nanos,
+    /// Files dirtied after this tick are left for later; `None` if none is old enough.
+    dirtied_before: Option<u64>,
+    /// The same when the batch began: such a file is not visited again in this work.
+    batch_before: Option<u64>,
+    /// In ticks.
+    batch_started: u64,
     /// Pages or files were cleaned in this batch.
     progress: bool,
     /// The queue of dirty files was checked.
@@ -54,18 +62,22 @@ struct Work {
 }
 
 /// The file that is being written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Visit {
     file: FileId,
-    page: u64,
+    pages: Batch,
+    /// The page after the latest one.
+    next_page: u64,
     /// Pages left of its slice.
     left: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct Flusher {
-    expire: Nanos,
-    interval: Nanos,
+    ticks: Ticks,
+    /// In ticks, as `interval`.
+    expire: u64,
+    interval: u64,
     /// By file; those of other devices are never queued.
     inodes: Vec<Inode>,
     /// Dirty files, oldest first (`b_dirty`).
@@ -76,34 +88,40 @@ pub(super) struct Flusher {
     more_io: VecDeque<FileId>,
     work: Option<Work>,
     visit: Option<Visit>,
+    /// It waits for the lock of this page.
+    waits_for: Option<(FileId, u64)>,
     /// The next reason to check in this run, in the kernel's order.
     next_reason: Option<Reason>,
     everything: bool,
-    last_periodic: Nanos,
+    /// In ticks.
+    last_periodic: u64,
     /// When it runs next; never if there is nothing to check.
     due: Nanos,
 }
 
 impl Flusher {
-    pub fn new(expire: Nanos, interval: Nanos) -> Flusher {
+    pub fn new(config: &MemoryConfig) -> Flusher {
+        let ticks = config.ticks;
         Flusher {
-            expire,
-            interval,
+            ticks,
+            expire: ticks.span(config.dirty_expire),
+            interval: ticks.span(config.dirty_writeback),
             inodes: Vec::new(),
             dirty: VecDeque::new(),
             io: VecDeque::new(),
             more_io: VecDeque::new(),
             work: None,
             visit: None,
+            waits_for: None,
             next_reason: Some(Reason::Everything),
             everything: false,
-            last_periodic: Nanos::ZERO,
+            last_periodic: 0,
             due: Nanos::NEVER,
         }
     }
 
     pub fn add_file(&mut self) {
-        self.inodes.push(Inode { queued: false, dirtied_when: Nanos::ZERO, next_page: 0 });
+        self.inodes.push(Inode { queued: false, dirtied_when: 0, next_page: 0 });
     }
 
     /// A clean page of the file has become dirty (`__mark_inode_dirty`).
@@ -116,12 +134,13 @@ impl Flusher {
 
     #[cold]
     fn queue_dirty(&mut self, file: FileId, now: Nanos) {
+        let tick = self.tick(now);
         let inode = &mut self.inodes[file.index()];
         inode.queued = true;
-        inode.dirtied_when = now;
+        inode.dirtied_when = tick;
         self.dirty.push_back(file);
-        if self.interval > Nanos::ZERO {
-            self.due = self.due.min(now.saturating_add(self.interval));
+        if self.interval > 0 {
+            self.due = self.due.min(self.ticks.timer(now, self.interval));
         }
     }
 
@@ -140,8 +159,21 @@ impl Flusher {
         !(self.dirty.is_empty() && self.io.is_empty() && self.more_io.is_empty())
     }
 
+    /// The kernel's time in ticks.
+    fn tick(&self, now: Nanos) -> u64 {
+        self.ticks.at(now + IDLE_BEFORE)
+    }
+
+    /// The work at that tick is for files dirtied up to this one; `None` if none is old enough.
+    fn dirtied_before(&self, reason: Reason, tick: u64) -> Option<u64> {
+        match reason {
+            Reason::Periodic => tick.checked_sub(self.expire),
+            Reason::Everything | Reason::Background => Some(tick),
+        }
+    }
+
     /// `queue_io`: next are the files that used up a slice, then all that are old enough.
-    fn queue_io(&mut self, dirtied_before: Option<Nanos>) {
+    fn queue_io(&mut self, dirtied_before: Option<u64>) {
         self.io.append(&mut self.more_io);
         let Some(before) = dirtied_before else { return };
         while let Some(&file) = self.dirty.front() {
@@ -158,7 +190,7 @@ impl Flusher {
     fn redirty_tail(&mut self, file: FileId, now: Nanos) {
         let when = self.inodes[file.index()].dirtied_when;
         if self.dirty.back().is_some_and(|youngest| when < self.inodes[youngest.index()].dirtied_when) {
-            self.inodes[file.index()].dirtied_when = now;
+            self.inodes[file.index()].dirtied_when = self.tick(now);
         }
         self.dirty.push_back(file);
     }
@@ -175,56 +207,67 @@ impl PageCache {
 
     /// The next range, of at most `max_pages` pages, that the flusher writes. It is now under
     /// writeback: the caller submits it and reports [`write_done`](Self::write_done). `None`: the
-    /// flusher sleeps until [`flusher_due`](Self::flusher_due).
-    pub fn next_writeback(&mut self, backing: BackingId, now: Nanos, max_pages: u32) -> Option<PageRange> {
+    /// flusher sleeps until [`flusher_due`](Self::flusher_due), or waits for a page
+    /// ([`flusher_waits_for`](Self::flusher_waits_for)).
+    pub fn next_writeback(
+        &mut self,
+        backing: BackingId,
+        now: Nanos,
+        max_pages: impl Into<Room>,
+    ) -> Option<PageRange> {
         let at = backing.index();
+        let room = max_pages.into();
+        self.backings[at].flusher.waits_for = None;
         loop {
-            if let Some(visit) = self.backings[at].flusher.visit {
-                match self.visit_next(at, visit, max_pages) {
-                    Some(range) => return Some(range),
-                    None => self.end_visit(at, now),
+            if self.backings[at].flusher.visit.is_some() {
+                match self.visit_next(at, room) {
+                    Next::Write(range) => return Some(range),
+                    Next::Wait(_) | Next::Locked(_) => return None,
+                    Next::End => self.end_visit(at, now),
                 }
             }
             if let Some(work) = self.backings[at].flusher.work {
                 self.next_file(at, work, now);
             } else if !self.next_work(at, now) {
                 let flusher = &mut self.backings[at].flusher;
-                let sleeps = flusher.has_dirty_files() && flusher.interval > Nanos::ZERO;
-                flusher.due = if sleeps { now.saturating_add(flusher.interval) } else { Nanos::NEVER };
+                let sleeps = flusher.has_dirty_files() && flusher.interval > 0;
+                flusher.due = if sleeps { flusher.ticks.timer(now, flusher.interval) } else { Nanos::NEVER };
                 return None;
             }
         }
     }
 
-    /// The same, but `None` at the end of the current slice of a file too.
-    pub fn next_of_slice(&mut self, backing: BackingId, max_pages: u32) -> Option<PageRange> {
-        let at = backing.index();
-        let visit = self.backings[at].flusher.visit?;
-        self.visit_next(at, visit, max_pages)
+    /// The flusher sleeps until this page is no longer locked.
+    pub fn flusher_waits_for(&self, backing: BackingId) -> Option<(FileId, u64)> {
+        self.backings[backing.index()].flusher.waits_for
     }
 
-    /// The next range of the current file; `None` at the end of the slice or of the file.
-    fn visit_next(&mut self, at: usize, visit: Visit, max_pages: u32) -> Option<PageRange> {
-        let max_pages = self.backings[at].request_pages.unwrap_or(max_pages);
-        let most = visit.left.min(u64::from(max_pages)) as u32;
-        let found =
-            if most == 0 { None } else { self.next_range(at, visit.file, visit.page, u64::MAX, most) };
+    /// The next range of the current file; none at the end of the slice or of the file.
+    fn visit_next(&mut self, at: usize, room: Room) -> Next {
         let flusher = &mut self.backings[at].flusher;
+        let Some(visit) = flusher.visit.as_mut() else { return Next::End };
         let inode = &mut flusher.inodes[visit.file.index()];
-        let Some(range) = found else {
-            // After the end of the file the next visit starts at its beginning, otherwise where
-            // this one ended.
-            inode.next_page = if visit.left == 0 { visit.page } else { 0 };
-            return None;
+        if visit.left == 0 {
+            inode.next_page = visit.next_page;
+            return Next::End;
+        }
+        let next = visit.pages.next_to_write(&self.pages, room.min(visit.left), false);
+        let Next::Write(range) = next else {
+            match next {
+                Next::Locked(page) => flusher.waits_for = Some((visit.file, page)),
+                // After the end of the file the next visit starts at its beginning.
+                _ => inode.next_page = 0,
+            }
+            return next;
         };
-        let left = visit.left - u64::from(range.pages);
-        flusher.visit = Some(Visit { page: range.end(), left, ..visit });
+        visit.left -= u64::from(range.pages);
+        visit.next_page = range.end();
         if let Some(work) = &mut flusher.work {
             work.pages = work.pages.saturating_sub(u64::from(range.pages));
             work.progress = true;
         }
         self.start_writeback(at, range);
-        Some(range)
+        next
     }
 
     /// `requeue_inode`, and whether the batch continues.
@@ -234,10 +277,10 @@ impl PageCache {
         let (Some(visit), Some(mut work)) = (flusher.visit.take(), flusher.work) else {
             unreachable!("a visit is part of a work");
         };
-        backing.throttle.writing(backing.writeback == 0, now);
+        backing.throttle.writing_ends(now);
         let file = visit.file;
         let too_young =
-            work.dirtied_before.is_none_or(|before| flusher.inodes[file.index()].dirtied_when > before);
+            work.batch_before.is_none_or(|before| flusher.inodes[file.index()].dirtied_when > before);
         if self.pages.dirty_of(file) == 0 {
             flusher.inodes[file.index()].queued = false;
             work.progress = true;
@@ -251,9 +294,11 @@ impl PageCache {
 
     /// Starts the next file of the current work, or ends the work (`wb_writeback`).
     fn next_file(&mut self, at: usize, mut work: Work, now: Nanos) {
-        let batch_over = self.backings[at].flusher.io.is_empty()
+        let flusher = &self.backings[at].flusher;
+        let tick = flusher.tick(now);
+        let batch_over = flusher.io.is_empty()
             || work.pages == 0
-            || (work.progress && now.saturating_sub(work.batch_started) > BATCH);
+            || (work.progress && tick > work.batch_started + flusher.ticks.hz() / BATCHES_PER_SECOND);
         if batch_over {
             let satisfied = work.pages == 0
                 || (work.reason == Reason::Background && !self.over_background(at, now))
@@ -264,24 +309,24 @@ impl PageCache {
                 return;
             }
             if flusher.io.is_empty() {
-                match work.reason {
-                    Reason::Periodic => work.dirtied_before = now.0.checked_sub(flusher.expire.0).map(Nanos),
-                    Reason::Background => work.dirtied_before = Some(now),
-                    Reason::Everything => {}
+                if work.reason != Reason::Everything {
+                    work.dirtied_before = flusher.dirtied_before(work.reason, tick);
                 }
                 flusher.queue_io(work.dirtied_before);
                 work.queued = true;
             }
             work.progress = false;
-            work.batch_started = now;
+            work.batch_started = tick;
+            work.batch_before = flusher.dirtied_before(work.reason, tick);
         }
         let backing = &mut self.backings[at];
         let flusher = &mut backing.flusher;
         if let Some(file) = flusher.io.pop_front() {
-            backing.throttle.writing(backing.writeback == 0, now);
             let left = backing.throttle.chunk_pages(work.pages);
+            backing.throttle.writing_begins(backing.writeback == 0, now);
             let page = flusher.inodes[file.index()].next_page;
-            flusher.visit = Some(Visit { file, page, left });
+            let pages = Batch::new(file, Tag::Dirty, page, u64::MAX);
+            flusher.visit = Some(Visit { file, pages, next_page: page, left });
         }
         flusher.work = Some(work);
     }
@@ -297,10 +342,11 @@ impl PageCache {
                     (Some(Reason::Periodic), if wanted { self.pages.dirty } else { 0 })
                 }
                 Reason::Periodic => {
-                    let due = flusher.last_periodic.saturating_add(flusher.interval) <= now;
-                    let wanted = due && flusher.interval > Nanos::ZERO;
+                    let tick = flusher.tick(now);
+                    let due = flusher.last_periodic + flusher.interval <= tick;
+                    let wanted = due && flusher.interval > 0;
                     if wanted {
-                        flusher.last_periodic = now;
+                        flusher.last_periodic = tick;
                     }
                     (Some(Reason::Background), if wanted { self.pages.dirty } else { 0 })
                 }
@@ -308,15 +354,14 @@ impl PageCache {
             };
             flusher.next_reason = next;
             if pages > 0 {
-                let dirtied_before = match reason {
-                    Reason::Periodic => now.0.checked_sub(flusher.expire.0).map(Nanos),
-                    Reason::Everything | Reason::Background => Some(now),
-                };
+                let tick = flusher.tick(now);
+                let dirtied_before = flusher.dirtied_before(reason, tick);
                 flusher.work = Some(Work {
                     reason,
                     pages,
                     dirtied_before,
-                    batch_started: now,
+                    batch_before: dirtied_before,
+                    batch_started: tick,
                     progress: false,
                     queued: false,
                 });

@@ -3,6 +3,7 @@
 mod model;
 mod readahead;
 mod reclaim;
+mod sync;
 mod writeback;
 
 use super::*;
@@ -21,5 +22,5 @@ fn config() -> MemoryConfig {
 /// The defaults, for a disk with that `max_sectors_kb`.
 fn disk(max_sectors_kb: u64) -> BackingConfig {
     let [read_ahead, max_io] = [128, max_sectors_kb].map(Bytes::from_kib);
-    BackingConfig { read_ahead, max_io, request_pages: None }
+    BackingConfig { read_ahead, max_io }
 }

@@ -192,6 +192,7 @@ impl Bench {
     fn wait(&mut self, file: usize, wait: Wait) {
         match wait {
             Wait::Page(page) => self.complete_page(file, page, false),
+            Wait::Lock(page) => panic!("page {page} is locked, but no sync is under way"),
             Wait::Pause(span) => self.now += span,
             Wait::Memory => assert!(self.cache.flusher_due(BackingId(0)) <= self.now, "the flusher is awake"),
         }
@@ -273,6 +274,7 @@ impl Bench {
             match self.cache.sync_next(&mut cursor, 50, self.now) {
                 SyncStep::Write(range) => self.submit_write(range),
                 SyncStep::Wait(page) => self.complete_page(file, page, true),
+                SyncStep::Locked(page) => panic!("page {page} is locked by another sync"),
                 SyncStep::Done => break,
             }
             self.check();

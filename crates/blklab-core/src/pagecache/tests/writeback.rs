@@ -22,13 +22,15 @@ fn a_file_is_written_back_thirty_seconds_after_it_became_dirty() {
     let file = cache.add_file(MIB, BackingId(0));
     assert_eq!(cache.flusher_due(BackingId(0)), Nanos::NEVER);
     write_all(&mut cache, Nanos::from_secs(100), file, 0, 8 * KIB);
-    // The flusher checks every five seconds; a later write does not make the file younger.
-    let mut due = Nanos::from_secs(105);
+    // The flusher checks after five seconds, rounded up by its timer; a later write does not make the
+    // file younger.
+    let five_seconds = |from| config().ticks.timer(from, 5000);
+    let mut due = five_seconds(Nanos::from_secs(100));
     while due < Nanos::from_secs(130) {
         assert_eq!(cache.flusher_due(BackingId(0)), due);
         assert_eq!(flush(&mut cache, due), []);
         write_all(&mut cache, due, file, 4 * KIB, 8 * KIB);
-        due += Nanos::from_secs(5);
+        due = five_seconds(due);
     }
     assert_eq!(flush(&mut cache, due), [PageRange { file, first: 0, pages: 3 }]);
     assert_eq!(cache.flusher_due(BackingId(0)), Nanos::NEVER);
@@ -76,7 +78,7 @@ fn background_writeback_starts_above_its_threshold_and_ends_below_it() {
     let files = [cache.add_file(64 * MIB, BackingId(0)), cache.add_file(64 * MIB, BackingId(0))];
     let now = Nanos::from_secs(1);
     write_all(&mut cache, now, files[0], 0, 16 * MIB);
-    assert_eq!(cache.flusher_due(BackingId(0)), Nanos::from_secs(6));
+    assert_eq!(cache.flusher_due(BackingId(0)), config().ticks.timer(now, 5000));
     write_all(&mut cache, now, files[1], 0, 64 * KIB);
     write_all(&mut cache, now, files[0], 16 * MIB, 20 * MIB);
     // A writer has checked the limits and seen more than 4096 dirty pages.
@@ -287,11 +289,11 @@ fn writers_to_a_disk_without_dirty_pages_go_on_while_another_disk_is_stuck_at_th
 
 #[test]
 fn time_without_writes_does_not_make_the_disk_look_slow() {
-    // wb_bandwidth_estimate_start: after a second's rest the measurement starts again, so that an
-    // fsync a minute does not measure the disk.
+    // wb_bandwidth_estimate_start: after a second's rest the measurement starts again. It ends 208 ms
+    // after the last page was written, by a timer, so that of a minute between two syncs only these count.
     let mut cache = PageCache::new(&config(), &[disk(1280)]);
     let file = cache.add_file(MIB, BackingId(0));
-    let before = cache.backings[0].throttle.chunk_pages(u64::MAX);
+    assert_eq!(cache.backings[0].throttle.chunk_pages(u64::MAX), 13_312);
     for minute in 1..10 {
         let now = Nanos::from_secs(60 * minute);
         write_all(&mut cache, now, file, 0, 64 * KIB);
@@ -300,7 +302,8 @@ fn time_without_writes_does_not_make_the_disk_look_slow() {
             cache.write_done(range, now + Nanos::from_millis(1));
         }
     }
-    assert_eq!(cache.backings[0].throttle.chunk_pages(u64::MAX), before);
+    // Each time 3888/4096 of the bandwidth are left, and its average follows by an eighth.
+    assert_eq!(cache.backings[0].throttle.chunk_pages(u64::MAX), 11_264);
 }
 
 #[test]
@@ -318,18 +321,60 @@ fn no_writer_waits_below_the_free_run_ceiling() {
 }
 
 #[test]
-fn write_back_of_a_partition_is_cut_where_requests_are_full() {
-    let mut cache = PageCache::new(&config(), &[BackingConfig { request_pages: Some(320), ..disk(1280) }]);
-    let file = cache.add_file(4 * MIB, BackingId(0));
-    let range = |first, pages| PageRange { file, first, pages };
-    write_all(&mut cache, Nanos::ZERO, file, 100 * 4 * KIB, 900 * 4 * KIB);
-    let expected = [range(100, 220), range(320, 320), range(640, 320), range(960, 40)];
-    assert_eq!(flush(&mut cache, Nanos::from_secs(40)), expected);
-    for range in expected {
-        cache.write_done(range, Nanos::from_secs(40));
-    }
-    write_all(&mut cache, Nanos::from_secs(40), file, 300 * 4 * KIB, 40 * 4 * KIB);
-    let mut cursor = cache.sync_start(file);
-    let first = cache.sync_next(&mut cursor, 256, Nanos::from_secs(41));
-    assert_eq!(first, SyncStep::Write(range(300, 20)));
+fn the_flusher_writes_another_slice_of_a_file_when_it_looks_for_old_data() {
+    // The periodic work first takes the files that have used up a slice (`queue_io`), whatever their age.
+    // It is due five seconds after the disk came: 1.4 s after the run began.
+    let mut small = config();
+    small.dirty_background = Bytes::from_mib(16);
+    small.dirty = Bytes::from_mib(32);
+    let mut cache = PageCache::new(&small, &[disk(1280)]);
+    let file = cache.add_file(64 * MIB, BackingId(0));
+    write_all(&mut cache, Nanos::from_secs(1), file, 0, 20 * MIB);
+    let written = |ms| {
+        let (now, mut pages) = (Nanos::from_millis(ms), 0);
+        while let Some(range) = cache.next_writeback(BackingId(0), now, 256) {
+            cache.write_done(range, now);
+            pages += range.pages;
+        }
+        pages
+    };
+    // limit / 8 = 1024 pages: slices of 2048, after the first of which less than the threshold is dirty.
+    assert_eq!([1000, 1399, 1400, 1500].map(written), [2048, 0, 2048, 0]);
+}
+
+#[test]
+fn the_flusher_and_writers_wait_for_a_page_whose_writer_sleeps() {
+    let mut small = config();
+    small.dirty_background = Bytes(PAGE_BYTES);
+    let mut cache = PageCache::new(&small, &[disk(1280)]);
+    let file = cache.add_file(MIB, BackingId(0));
+    let now = Nanos::from_secs(1);
+    write_all(&mut cache, now, file, 0, 16 * KIB);
+    cache.lock(file, 2);
+    let first = cache.next_writeback(BackingId(0), now, 256);
+    assert_eq!(first, Some(PageRange { file, first: 0, pages: 2 }));
+    assert_eq!(cache.next_writeback(BackingId(0), now, 256), None);
+    assert_eq!(cache.flusher_waits_for(BackingId(0)), Some((file, 2)));
+    let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
+    let step = cache.write(now, file, 4 * KIB, 12 * KIB, &mut dirtier, &mut out);
+    assert_eq!(step, Step { bytes: 4 * KIB, wait: Some(Wait::Lock(2)) });
+    cache.unlock(file, 2);
+    let rest = cache.next_writeback(BackingId(0), now, 256);
+    assert_eq!(rest, Some(PageRange { file, first: 2, pages: 2 }));
+    assert_eq!(cache.flusher_waits_for(BackingId(0)), None);
+}
+
+#[test]
+fn pages_that_do_not_follow_the_last_ones_are_put_under_writeback_one_by_one() {
+    let mut small = config();
+    small.dirty_background = Bytes(PAGE_BYTES);
+    let mut cache = PageCache::new(&small, &[disk(1280)]);
+    let file = cache.add_file(MIB, BackingId(0));
+    let now = Nanos::from_secs(1);
+    write_all(&mut cache, now, file, 40 * KIB, 60 * KIB);
+    let mut next = |at| {
+        let room = Room { anywhere: 1, at, there: 5 };
+        cache.next_writeback(BackingId(0), now, room).map(|range| (range.first, range.pages))
+    };
+    assert_eq!([next(0), next(11), next(0)], [Some((10, 1)), Some((11, 5)), Some((16, 1))]);
 }

@@ -60,10 +60,17 @@ impl Process {
         match wait {
             None => self.go(State::BufferedDone(slot)),
             Some(pagecache::Wait::Page(page)) if world.cache.is_reading(file, page) => {
-                world.sleep_until(self.submitter.actor, Wait::Pages(file));
+                world.sleep_until(self.submitter.actor, Wait::Page(file, page));
                 Flow::Sleep
             }
-            Some(pagecache::Wait::Page(_)) => self.go(State::Buffered { slot, done }),
+            Some(pagecache::Wait::Lock(page)) if world.cache.is_locked(file, page) => {
+                self.state = State::Buffered { slot, done };
+                world.sleep_until(self.submitter.actor, Wait::Lock(file, page));
+                Flow::Sleep
+            }
+            Some(pagecache::Wait::Page(_) | pagecache::Wait::Lock(_)) => {
+                self.go(State::Buffered { slot, done })
+            }
             Some(pagecache::Wait::Memory) => {
                 world.sleep_until(self.submitter.actor, Wait::AnyPages);
                 self.state = State::Buffered { slot, done };
