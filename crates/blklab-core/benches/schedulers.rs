@@ -102,6 +102,7 @@ impl Rig {
             cpu: bio.cpu,
             hw_queue: 0,
             clock_stands: false,
+            full: false,
             inserted: Nanos(self.now),
             issued: Nanos(self.now),
             owner: 0,

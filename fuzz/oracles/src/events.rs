@@ -61,7 +61,7 @@ static LIVE: LazyLock<live::Format> = LazyLock::new(|| {
 /// A recording of the same pages can be read again, and its times are in order.
 fn record(pages: &[Vec<u8>]) {
     let devices = [("7:0".to_owned(), vec![DEVICE])];
-    let header = live::header("a machine", None, 0);
+    let header = live::header("a machine", None, None, 0);
     let mut recorded = Vec::new();
     let recorder = live::Recorder::new(&mut recorded, LIVE.clone(), &devices, &header, Nanos(0));
     let mut recorder = recorder.expect("memory can be written");

@@ -43,7 +43,7 @@ pub fn host(data: &[u8]) {
     check_bounds(host.iter().chain(memory.iter()), &[host::TUNABLES, pagecache::TUNABLES]);
     let made = Host::new(&host);
     assert_eq!(i64::from(made.cpus), host.get("cpus"), "a number of CPUs that was cut");
-    let config = MemoryConfig::new(&memory, made.ticks, made.cpus);
+    let config = MemoryConfig::new(&memory, made.ticks, made.cpus, made.kernel);
     assert_eq!((config.memory.0 >> 10).cast_signed(), memory.get("memory_kb"));
 }
 
