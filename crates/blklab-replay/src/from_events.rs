@@ -7,6 +7,7 @@ use blklab_core::block::BIO_SECTORS;
 use blklab_core::formats::tracefs::Done;
 use blklab_core::recorder::SeriesRecorder;
 use blklab_core::request::Op;
+use blklab_core::result::RunResult;
 use blklab_core::source::replay::issuer::retold;
 use blklab_core::source::replay::{Outcome, ReplayIo};
 use blklab_core::units::{Nanos, SECTOR_BYTES};
@@ -14,17 +15,11 @@ use blklab_core::units::{Nanos, SECTOR_BYTES};
 use crate::Replayed;
 
 impl Replayed {
-    /// The same, with the ends of bios from the events: of reads and writes. A durable write may end with a
+    /// The result, with the ends of bios from the events: of reads and writes. A durable write may end with a
     /// flush, which events do not tell apart, so that it keeps its time.
     #[must_use]
-    pub fn with_ends(mut self, ended: &[Done]) -> Replayed {
+    pub fn with_ends(mut self, ended: &[Done]) -> RunResult {
         correct(&self.ios, &mut self.outcomes, ended);
-        let mut jobs = retold(self.ios.clone(), &self.outcomes);
-        for (job, told) in jobs.iter_mut().zip(&mut self.result.jobs) {
-            job.name = std::mem::take(&mut told.name);
-            job.percentiles = std::mem::take(&mut told.percentiles);
-        }
-        self.result.jobs = jobs;
         let mut series = SeriesRecorder::default();
         let mut order: Vec<_> = (0..self.ios.len()).collect();
         order.sort_by_key(|&io| self.outcomes[io].completed);
@@ -36,8 +31,15 @@ impl Replayed {
             }
         }
         let (series, interval) = series.finish();
+        let mut jobs = retold(std::mem::take(&mut self.ios), &self.outcomes);
+        for (job, told) in jobs.iter_mut().zip(&mut self.result.jobs) {
+            job.name = std::mem::take(&mut told.name);
+            job.percentiles = std::mem::take(&mut told.percentiles);
+        }
+        self.result.duration_ns = jobs.iter().map(|job| job.end_ns).max().unwrap_or(0);
+        self.result.jobs = jobs;
         (self.result.series, self.result.series_interval_ns) = (series, interval.0);
-        self
+        self.result
     }
 }
 

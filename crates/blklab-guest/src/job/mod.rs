@@ -188,8 +188,7 @@ impl Job {
         let (watched, file) = watch.finish();
         self.traced = file.map(|file| file.traced(lost));
         if let Some(replayed) = self.replayed.take() {
-            let replayed = if lost > 0 { replayed } else { replayed.with_ends(&watched.ended) };
-            self.result = replayed.result;
+            self.result = if lost > 0 { replayed.result } else { replayed.with_ends(&watched.ended) };
         }
         // With gaps in the events the queue would be wrong: none.
         if lost > 0 {

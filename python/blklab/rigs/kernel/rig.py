@@ -37,8 +37,9 @@ from blklab.rigs.written_run import COLUMNS, SCALARS, SCALARS_BYTES_MAX, Written
 
 _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 112
-# A guest has each I/O of a load as bytes, in its list, with its outcome and by its sector.
-_OF_LOAD = 6
+# A guest has each I/O of a load as bytes, twice in a list, with its outcome, by its sector, and at
+# the end with its events: some 650 bytes for each of 51.
+_OF_LOAD = 14
 # Two threads and a context.
 _OF_PROCESS_BYTES = 192 << 10
 _LOAD = "replay.bin"
