@@ -254,7 +254,7 @@ def test_an_unknown_tunable_of_the_host_is_reported_with_all_names() -> None:
     ) as one:
         specs.host(["memory_kib=1"])
     assert "\n" not in str(one.value)
-    with pytest.raises(InputError, match=r"there are: cpus, .*, memory_kb, .*dirty_ratio"):
+    with pytest.raises(InputError, match=r"there are: kernel, cpus, .*, memory_kb, .*dirty_ratio"):
         specs.host(["zzzzzzzz=1"])
     with pytest.raises(InputError, match="'cpus' is given twice"):
         specs.host(["cpus=1", "hz=100,cpus=1"])

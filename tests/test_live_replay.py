@@ -350,12 +350,12 @@ def test_a_user_without_the_right_to_a_priority_replays_without_it_and_is_told(
     out.mkdir()
     words = [str(binaries.find("blklab-replay")), str(load), str(target), str(out)]
     told = {}
-    for who, front in (
+    for user, front in (
         ("root", []),
         ("user", ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]),
     ):
         subprocess.run([*front, *words], check=True)
-        told[who] = json.loads((out / "replay.json").read_text())["without_priority"]
+        told[user] = json.loads((out / "replay.json").read_text())["without_priority"]
     assert told == {"root": 0, "user": 1}
 
 

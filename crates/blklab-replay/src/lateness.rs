@@ -21,7 +21,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Of these I/Os.
+    /// The lateness of these I/Os.
     pub fn of(outcomes: &[Outcome]) -> Lateness {
         let mut late: Vec<_> = outcomes.iter().map(|outcome| outcome.late).collect();
         late.sort_unstable();

@@ -237,7 +237,7 @@ def _values(workload: Entry) -> dict[str, str]:
 
 
 def _parameters(name: str, given: Mapping[str, str]) -> Replay:
-    """Of a file without a path. InputError."""
+    """The parameters of a recording without a path. InputError."""
     for key in given:
         if key not in PARAMETERS:
             expected = ", ".join(PARAMETERS)

@@ -39,7 +39,7 @@ _DECODER = msgspec.json.Decoder(_Scalars)
 class WrittenRun:
     """See :class:`blklab.domain.result.RunData`.
 
-    `owner` is who left the files, such as ``the guest``, for messages. RunError if blklab's program
+    `owner`, for messages, is what left the files: ``the guest``, for example. RunError if blklab's program
     cannot have written them.
     """
 

@@ -546,6 +546,20 @@ fn without_a_scheduler_a_refused_request_of_a_plug_takes_no_merges_and_the_rest_
     assert_eq!(rig.end_all(), expected, "the refused ones in order, then the others");
 }
 
+#[test]
+fn a_sata_disks_tags_go_round() {
+    let order = |disk: &str, scheduler: &str, budget: bool| {
+        let disk = catalogue::model(disk).expect("a shipped disk").build(1);
+        let spec = SchedulerSpec::parse(scheduler).expect("a good scheduler");
+        Rules::of(spec.info, disk.limits(), &Host { budget: Some(budget), ..Host::FREE }).tags
+    };
+    for scheduler in ["none", "bfq"] {
+        assert_eq!(order("wd10ezrx", scheduler, true), tags::Order::Rounds, "{scheduler}");
+        assert_eq!(order("wd10ezrx", scheduler, false), tags::Order::Freed, "ublk has no libata");
+        assert_eq!(order("sas-10k", scheduler, true), tags::Order::Freed);
+    }
+}
+
 /// `req_set_nomerge`
 #[test]
 fn a_request_that_was_too_large_for_a_bio_is_passed_over_when_the_next_one_looks_for_a_merge() {

@@ -339,7 +339,7 @@ impl Devices {
         }
     }
 
-    /// Of pages to be written, with one bio each, those that go to one request; `bio` has everything except
+    /// The part of pages to be written, with one bio each, that goes to one request; `bio` has everything except
     /// its place, length and hardware queue.
     pub fn pages_of_one_request(&mut self, now: Nanos, layout: &Layout, pages: PageRange, bio: Bio) -> u32 {
         let mut span = layout.span_of(pages);

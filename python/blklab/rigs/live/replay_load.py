@@ -63,7 +63,7 @@ class ReplayLoad:
     name: str
     target: Target
     size_bytes: int
-    """Of the test file, or of the device."""
+    """The size of the test file, or of the device."""
     load: bytes
     """For ``blklab-replay``."""
     used: Files
