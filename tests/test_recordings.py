@@ -281,7 +281,9 @@ def test_recordings_run_beside_a_job_file_of_which_each_is_named(here: Path) -> 
     assert {"steady", "load.rec:reader-2"} <= set(found.rows.values())
 
 
-def test_a_task_of_several_recordings_has_all_of_them_in_its_hash_and_in_the_store(here: Path) -> None:
+def test_a_task_of_several_recordings_has_all_of_them_in_its_hash_and_in_the_store(
+    here: Path,
+) -> None:
     shutil.copy(here, "other.rec")
     tasks = {
         text: Task(RigSpec("sim"), experiment(text), "result")
