@@ -39,8 +39,8 @@ _DECODER = msgspec.json.Decoder(_Scalars)
 class WrittenRun:
     """See :class:`blklab.domain.result.RunData`.
 
-    `owner`, for messages, is what left the files: ``the guest``, for example. RunError if blklab's program
-    cannot have written them.
+    `owner`, for messages, is what left the files: ``the guest``, for example. RunError if
+    blklab's program cannot have written them.
     """
 
     def __init__(self, scalars: bytes, columns: bytes, owner: str) -> None:
