@@ -143,7 +143,7 @@ pub struct Io {
     pub cpu: Option<u16>,
     /// The I/O priority as in ioprio_set(2): the class shifted by 13, and the level.
     pub prio: Option<u16>,
-    /// The cgroup's number, whose path may be in [`Tables::cgroups`]; 0 if it is not known.
+    /// The number of the cgroup, 0 if it is not known. [`Tables::cgroups`] may have its path.
     pub cgroup: u64,
     /// Events that were lost between the record before it and this one.
     pub lost: u32,

@@ -11,14 +11,33 @@ const PAGE_SECTORS: u32 = 8;
 impl Block {
     #[inline]
     pub(super) fn merge_into_plug(&mut self, now: Nanos, bio: &Bio) -> bool {
+        let merge = self.find_in_plug(now, bio);
+        if let Some(merge) = merge {
+            self.grow(merge, bio);
+        }
+        merge.is_some()
+    }
+
+    /// A merge with one of the latest requests of the plug.
+    #[inline]
+    fn find_in_plug(&mut self, now: Nanos, bio: &Bio) -> Option<Merge> {
         for at in (0..self.plug.len()).rev().take(self.rules.plug_merges) {
             let merge = adjoins(&queue!(self, now), self.plug[at], bio);
             if let Some(merge) = merge.filter(|&merge| self.has_room(merge, bio)) {
-                self.grow(merge, bio);
-                return true;
+                return Some(merge);
             }
         }
-        false
+        None
+    }
+
+    /// A merge with a request that waits in the scheduler.
+    #[inline]
+    fn find_waiting(&mut self, now: Nanos, bio: &Bio) -> Option<Merge> {
+        if self.scheduler.waiting() == 0 {
+            return None;
+        }
+        let merge = self.scheduler.find_merge(&queue!(self, now), bio);
+        merge.filter(|&merge| self.has_room(merge, bio))
     }
 
     /// Whether the request is small enough for the bio. If not, it takes no more (`req_set_nomerge`).
@@ -32,11 +51,7 @@ impl Block {
 
     #[inline]
     pub(super) fn merge_into_waiting(&mut self, now: Nanos, bio: &Bio) -> bool {
-        if self.scheduler.waiting() == 0 {
-            return false;
-        }
-        let merge = self.scheduler.find_merge(&queue!(self, now), bio);
-        let Some(merge) = merge.filter(|&merge| self.has_room(merge, bio)) else { return false };
+        let Some(merge) = self.find_waiting(now, bio) else { return false };
         let (Merge::Back(id) | Merge::Front(id)) = merge;
         let old_sector = self.requests[id].sector;
         self.grow(merge, bio);
@@ -56,15 +71,7 @@ impl Block {
     /// the first page decides whether they are appended to a request or get a new one.
     pub fn sectors_for_one_request(&mut self, now: Nanos, whole: &Bio) -> u32 {
         let page = Bio { sectors: whole.sectors.min(PAGE_SECTORS), ..*whole };
-        let mut found = None;
-        for at in (0..self.plug.len()).rev().take(self.rules.plug_merges) {
-            let merge = adjoins(&queue!(self, now), self.plug[at], &page);
-            found = found.or_else(|| merge.filter(|&merge| self.has_room(merge, &page)));
-        }
-        if found.is_none() && self.scheduler.waiting() > 0 {
-            let merge = self.scheduler.find_merge(&queue!(self, now), &page);
-            found = merge.filter(|&merge| self.has_room(merge, &page));
-        }
+        let found = self.find_in_plug(now, &page).or_else(|| self.find_waiting(now, &page));
         let room = match found {
             Some(Merge::Back(id)) => self.limits.max_sectors - self.requests[id].sectors,
             Some(Merge::Front(_)) => page.sectors,

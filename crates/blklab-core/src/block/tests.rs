@@ -84,7 +84,7 @@ impl Rig {
     }
 }
 
-/// A host with that version of Linux, whose driver has a budget.
+/// A host with that version of Linux and with a budget of SCSI.
 fn linux(number: i64) -> Host {
     Host { kernel: Kernel::of(number), budget: Some(true), ..Host::FREE }
 }

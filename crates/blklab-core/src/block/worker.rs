@@ -47,7 +47,7 @@ impl Block {
         }
     }
 
-    /// Marks the hardware queues whose worker is on `cpu`. True if it has anything to do there.
+    /// Marks the hardware queues whose worker is on `cpu`. True if a worker was there, or the flush's.
     fn mark_workers_of(&mut self, cpu: u16) -> bool {
         let mut any = self.flushes.worker.is_on(cpu);
         if any {

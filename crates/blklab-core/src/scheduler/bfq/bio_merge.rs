@@ -47,7 +47,7 @@ impl Bfq {
             return self.take_merge(queue, bio, Merge::Back(id), &mut bringer);
         }
         let front = self.queues[bringer.queue.index()].backlog.starting_at(end);
-        let id = front.filter(|&id| !self.merges.is_full(id) && fits(id))?;
+        let id = front.filter(|&id| fits(id))?;
         if self.allows(id, bio, &mut bringer) {
             return self.take_merge(queue, bio, Merge::Front(id), &mut bringer);
         }
@@ -66,7 +66,7 @@ impl Bfq {
         if !self.allows(id, bio, bringer) {
             return None;
         }
-        self.merges.unless_full(queue, bio, merge)
+        Some(self.merges.found(queue, bio, merge))
     }
 
     /// `bfq_allow_bio_merge`.

@@ -29,12 +29,9 @@ struct MergeEntry {
     previous: u32,
     next: u32,
     hashed: bool,
-    /// A merge was refused because of its size.
-    full: bool,
 }
 
-const VACANT: MergeEntry =
-    MergeEntry { end: Sector(0), previous: NIL, next: NIL, hashed: false, full: false };
+const VACANT: MergeEntry = MergeEntry { end: Sector(0), previous: NIL, next: NIL, hashed: false };
 
 /// Waiting requests by their end sector, and the one-request cache.
 #[derive(Debug)]
@@ -73,8 +70,7 @@ impl MergeIndex {
             self.slots[next as usize].previous = id.0;
         }
         self.chains[chain] = id.0;
-        let slot = &mut self.slots[id.index()];
-        *slot = MergeEntry { end, previous: NIL, next, hashed: true, full: slot.full };
+        self.slots[id.index()] = MergeEntry { end, previous: NIL, next, hashed: true };
     }
 
     #[inline]
@@ -103,7 +99,6 @@ impl MergeIndex {
             self.slots.resize(id.index() + 1, VACANT);
         }
         let request = &queue.requests[id];
-        self.slots[id.index()].full = request.full;
         if mergeable(request.op, request.fua) && !request.full {
             self.link(id, request.end());
             self.last.get_or_insert(id);
@@ -151,15 +146,14 @@ impl MergeIndex {
         None
     }
 
-    /// The merge, unless it makes the request too large; then the request takes no more merges.
-    pub fn unless_full(&mut self, queue: &Queue<'_>, bio: &Bio, merge: Merge) -> Option<Merge> {
+    /// The found merge. If it would make the request too large, the request is no longer found: the caller
+    /// marks it ([`Request::full`](crate::request::Request::full)).
+    pub fn found(&mut self, queue: &Queue<'_>, bio: &Bio, merge: Merge) -> Merge {
         let (Merge::Back(id) | Merge::Front(id)) = merge;
-        if queue.requests[id].sectors + bio.sectors <= queue.limits.max_sectors {
-            return Some(merge);
+        if queue.requests[id].sectors + bio.sectors > queue.limits.max_sectors {
+            self.remove(id);
         }
-        self.remove(id);
-        self.slots[id.index()].full = true;
-        None
+        merge
     }
 
     /// A waiting request for `bio`: the cached one at either end, else a back merge, else the
@@ -188,22 +182,11 @@ impl MergeIndex {
             return None;
         }
         let fits = |id: RequestId| same_kind(&queue.requests[id], bio) && allowed(id);
-        if let Some(id) = self.last {
-            let last = &queue.requests[id];
-            if fits(id) {
-                if last.end() == bio.sector {
-                    return self.unless_full(queue, bio, Merge::Back(id));
-                }
-                if bio.sector.offset(bio.sectors) == last.sector {
-                    return self.unless_full(queue, bio, Merge::Front(id));
-                }
-            }
-        }
-        if let Some(id) = self.ending_at(bio.sector).filter(|&id| fits(id)) {
-            return self.unless_full(queue, bio, Merge::Back(id));
-        }
-        let id = front().filter(|&id| !self.is_full(id) && fits(id))?;
-        self.unless_full(queue, bio, Merge::Front(id))
+        let last = self.last.filter(|&id| allowed(id)).and_then(|id| adjoins(queue, id, bio));
+        let merge = last
+            .or_else(|| self.ending_at(bio.sector).filter(|&id| fits(id)).map(Merge::Back))
+            .or_else(|| front().filter(|&id| fits(id)).map(Merge::Front))?;
+        Some(self.found(queue, bio, merge))
     }
 
     /// A waiting request to which the request `id` can be appended.
@@ -231,12 +214,7 @@ impl MergeIndex {
     /// order, can merge with it.
     pub fn joins(&self, queue: &Queue<'_>, id: RequestId, other: RequestId, after: bool) -> bool {
         let (first, next) = if after { (id, other) } else { (other, id) };
-        !self.is_full(first) && !self.is_full(next) && can_join(queue, first, next)
-    }
-
-    /// True if a merge was refused for the waiting request's size; it takes no more.
-    pub fn is_full(&self, id: RequestId) -> bool {
-        self.slots[id.index()].full
+        can_join(queue, first, next)
     }
 }
 

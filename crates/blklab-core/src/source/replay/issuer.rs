@@ -86,7 +86,7 @@ pub struct Issuer {
     order: Vec<u32>,
     /// By id.
     processes: Vec<Process>,
-    /// Processes whose next I/O waits until another process's I/O has completed.
+    /// Processes that issue an I/O only after another process's I/O has completed.
     waiting: Vec<ProcessId>,
 }
 

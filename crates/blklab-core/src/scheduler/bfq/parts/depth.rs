@@ -13,8 +13,7 @@
 //! The state is `nr_requests` and the four limits, computed once, when the queue gets its scheduler.
 //! Nothing changes them during a run; the block layer asks for the limit before it allocates a request.
 //!
-//! Follows `bfq_depth_updated` and `bfq_limit_depth` of Linux 7.3, whose limits are not those of
-//! versions before 7.0. Left out: a change of `nr_requests`
+//! Follows `bfq_depth_updated` and `bfq_limit_depth` of Linux 7.3. Versions before 7.0 have other limits. Left out: a change of `nr_requests`
 //! or `async_depth` during a run, which no rig makes.
 
 use crate::request::Op;
