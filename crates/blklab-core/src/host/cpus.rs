@@ -1,26 +1,7 @@
-//! CPUs and locks as next-free times.
+//! CPUs as next-free times.
 
-use super::Host;
+use super::{Host, Lock};
 use crate::units::Nanos;
-
-/// A scheduler's lock: the time at which it is free again.
-#[derive(Clone, Copy, Debug)]
-pub struct Lock {
-    free: Nanos,
-    hold: Nanos,
-}
-
-impl Lock {
-    /// A free lock that each I/O holds for `hold`.
-    pub fn new(hold: Nanos) -> Lock {
-        Lock { free: Nanos::ZERO, hold }
-    }
-
-    /// How long each I/O holds it.
-    pub fn hold(&self) -> Nanos {
-        self.hold
-    }
-}
 
 /// The time at which each CPU is free again.
 #[derive(Clone, Debug)]
@@ -58,7 +39,7 @@ impl Cpus {
         *free
     }
 
-    /// The same for a thread that is woken for it: an idle CPU needs time until the thread runs.
+    /// As [`Cpus::work`], for a thread that is woken for it: an idle CPU needs time until the thread runs.
     #[inline]
     pub fn work_woken(&mut self, cpu: u16, now: Nanos, cost: Nanos) -> Nanos {
         let free = &mut self.free[usize::from(cpu)];
@@ -80,12 +61,12 @@ impl Cpus {
     #[inline]
     pub fn submit(&mut self, cpu: u16, now: Nanos, cost: Nanos, lock: &mut Lock) -> Nanos {
         let worked = self.work(cpu, now, cost);
-        if lock.hold == Nanos::ZERO {
+        if lock.hold() == Nanos::ZERO {
             return worked;
         }
-        lock.free = worked.max(lock.free) + lock.hold;
-        self.free[usize::from(cpu)] = lock.free;
-        lock.free
+        let released = lock.take(now, worked);
+        self.free[usize::from(cpu)] = released;
+        released
     }
 }
 
@@ -108,6 +89,15 @@ mod tests {
         );
         assert_eq!(cpus.work(1, Nanos(0), Nanos(10)), Nanos(170), "and its CPU spins meanwhile");
         assert!(cpus.works_until(1, Nanos(170)) && !cpus.works_until(0, Nanos(170)));
+    }
+
+    #[test]
+    fn a_process_whose_turn_is_far_away_does_not_hold_the_lock_meanwhile() {
+        let host = Host { cpus: 2, ..Host::FREE };
+        let (mut cpus, mut lock) = (Cpus::new(&host), Lock::new(Nanos(30)));
+        cpus.work(0, Nanos(0), Nanos(1000));
+        assert_eq!(cpus.submit(0, Nanos(0), Nanos(100), &mut lock), Nanos(1130));
+        assert_eq!(cpus.submit(1, Nanos(0), Nanos(100), &mut lock), Nanos(130));
     }
 
     #[test]

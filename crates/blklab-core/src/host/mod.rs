@@ -10,6 +10,7 @@
 
 mod cpus;
 mod driver;
+mod lock;
 pub mod spec;
 
 use crate::disk::DiskLimits;
@@ -20,8 +21,9 @@ use crate::ticks::Ticks;
 use crate::tunable::{Settings, Tunable, Unit};
 use crate::units::Nanos;
 
-pub use cpus::{Cpus, Lock};
+pub use cpus::Cpus;
 pub use driver::Driver;
+pub use lock::Lock;
 
 /// The host's tunables: [`OWN`], and the cost of each scheduler.
 pub const TUNABLES: &[Tunable] = &{
