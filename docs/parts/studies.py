@@ -43,7 +43,7 @@ def study_keys() -> str:
 
 def study_metrics() -> str:
     """The metrics of claims."""
-    from blklab.study.metrics import METRICS
+    from blklab.experiment.metrics import METRICS
 
     return table(
         ("metric", "unit", "meaning", "better is"),

@@ -109,6 +109,9 @@ if TYPE_CHECKING:
     from blklab.api.traces import read_trace as read_trace
     from blklab.api.traces import recording_columns as recording_columns
     from blklab.api.traces import trace_formats as trace_formats
+    from blklab.api.tune import Confirmed as Confirmed
+    from blklab.api.tune import Tuned as Tuned
+    from blklab.api.tune import tune as tune
     from blklab.api.ublk import UblkCommand as UblkCommand
     from blklab.api.ublk import remove_served_disk as remove_served_disk
     from blklab.api.ublk import serve_disk as serve_disk
@@ -162,6 +165,7 @@ __all__ = [
     "Built",
     "Cell",
     "Comparison",
+    "Confirmed",
     "Device",
     "Devices",
     "Difference",
@@ -218,6 +222,7 @@ __all__ = [
     "TraceReading",
     "TraceServed",
     "Tunable",
+    "Tuned",
     "UblkCommand",
     "WhatIf",
     "Workload",
@@ -288,6 +293,7 @@ __all__ = [
     "trace_page",
     "trace_perfetto",
     "tunables",
+    "tune",
     "undo",
     "verify",
     "whatif",
@@ -390,6 +396,9 @@ _WHERE = {
     "replay_trace": "blklab.api.whatif",
     "scale_trace": "blklab.api.trace_edits",
     "trace_fidelity": "blklab.api.trace_edits",
+    "tune": "blklab.api.tune",
+    "Confirmed": "blklab.api.tune",
+    "Tuned": "blklab.api.tune",
     "whatif": "blklab.api.whatif",
     "import_trace": "blklab.api.traces",
     "served_trace": "blklab.api.trace_served",

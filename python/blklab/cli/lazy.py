@@ -76,6 +76,11 @@ COMMANDS: Mapping[str, Listed] = {
         "Say which scheduler would have served a recorded load best.",
         gives_up_rights=True,
     ),
+    "tune": Listed(
+        "tune:tune",
+        "Search the scheduler and settings that serve a load best.",
+        gives_up_rights=True,
+    ),
     "devices": Listed(
         "devices:devices",
         "Show this machine's disks, and what sets their scheduler.",

@@ -28,8 +28,10 @@ def fewer(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def confined(**options: Any) -> Any:
-        # A resumed comparison stays on its rig; a study names the rigs of its parts.
-        computes = options.get("rig", _SIMULATED) == _SIMULATED and not options.get("resume")
+        # A resumed comparison stays on its rig; a study names the rigs of its parts; tuning is
+        # confirmed on others.
+        computes = options.get("rig", _SIMULATED) == _SIMULATED
+        computes = computes and not options.get("resume") and not options.get("confirm")
         if Program.is_blklab and computes and os.geteuid() == 0:
             _give_up(options)
         return command(**options)

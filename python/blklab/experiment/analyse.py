@@ -20,6 +20,7 @@ from blklab.experiment.statistics import (
     Unranked,
     Verdict,
     decide,
+    geometric_mean,
     median_interval,
     spread,
 )
@@ -255,17 +256,13 @@ def _decide(per_load: Mapping[str, _Scores | Unranked], anytime: bool, drawn: bo
             return replace(scores, why=f"{where}{scores.why}")
     return decide(
         {
-            name: [_geometric_mean(runs) for runs in zip(*(s.of[name] for s in known), strict=True)]
+            name: [geometric_mean(runs) for runs in zip(*(s.of[name] for s in known), strict=True)]
             for name in known[0].of
         },
         anytime=anytime,
-        resolution=_geometric_mean([scores.resolution for scores in known]),
+        resolution=geometric_mean([scores.resolution for scores in known]),
         drawn=drawn,
     )
-
-
-def _geometric_mean(values: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def _cell(

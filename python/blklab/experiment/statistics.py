@@ -50,6 +50,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
@@ -272,6 +273,23 @@ def median_interval(values: Sequence[float]) -> tuple[Interval, float]:
     # Halved before they are added, so that the sum is no larger than a float can be.
     estimate = middle[0] if middle[0] == middle[1] else middle[0] / 2 + middle[1] / 2
     return Interval(float(estimate), ordered[best], ordered[count - 1 - best]), covered
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The geometric mean of positive values, at least one."""
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def kendall_tau(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """Whether two series of figures rank the same things alike: 1 in the same order, -1 in the
+    reverse one; pairs that are equal in one count for neither (tau-a). None below two figures."""
+    pairs = [(a - b, c - d) for (a, c), (b, d) in combinations(zip(one, other, strict=True), 2)]
+    if not pairs:
+        return None
+    agreed = sum(
+        (x > 0) - (x < 0) if y > 0 else (x < 0) - (x > 0) if y < 0 else 0 for x, y in pairs
+    )
+    return agreed / len(pairs)
 
 
 def spread(values: Sequence[float]) -> float:

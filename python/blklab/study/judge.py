@@ -30,10 +30,10 @@ from statistics import fmean
 from blklab.base.units import number_text
 from blklab.domain.measurement import Measurement
 from blklab.experiment.analyse import waited_for
+from blklab.experiment.metrics import METRICS, Metric, Scope, figures, resolution, too_few
 from blklab.experiment.statistics import CONFIDENCE, MATTERS, Interval, is_shown, ratio, turned
 from blklab.experiment.words import NO_DIFFERENCE, factor
 from blklab.study.live import RIG as LIVE
-from blklab.study.metrics import METRICS, Metric, Scope, figures, resolution, too_few
 from blklab.study.model import Claim, Outcome, Part, Study
 
 REPRODUCED, NOT_REPRODUCED, NOT_KNOWN = "reproduced", "not reproduced", "not known"

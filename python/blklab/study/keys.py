@@ -10,8 +10,8 @@ from typing import Any
 
 from blklab.base.limits import REPEATS_MAX
 from blklab.domain.comparison import OBJECTIVES
+from blklab.experiment.metrics import METRICS
 from blklab.rigs import RIGS as KNOWN
-from blklab.study.metrics import METRICS
 
 
 @dataclass(frozen=True)

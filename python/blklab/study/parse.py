@@ -10,10 +10,10 @@ from typing import Any
 from blklab.base.catalogue import Entry
 from blklab.domain import specs
 from blklab.errors import InputError, closest, nearest
+from blklab.experiment.metrics import METRICS
 from blklab.experiment.statistics import MATTERS
 from blklab.study import keys
 from blklab.study.keys import Key
-from blklab.study.metrics import METRICS
 from blklab.study.model import Claim, Kernel, Part, Study, wrong
 from blklab.study.places import KeyPath
 

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_booked_for_later_does_not_delay_what_comes_before_it() {
+    fn a_span_booked_for_later_does_not_delay_work_before_it() {
         let mut lock = Lock::new(Nanos(30));
         assert_eq!(lock.take(Nanos(0), Nanos(100)), Nanos(130));
         assert_eq!(lock.take(Nanos(0), Nanos(10)), Nanos(40), "it is free until 100");

@@ -1,0 +1,312 @@
+"""The search, in four steps, each of some dozen to some hundred runs.
+
+1. *Defaults*: each scheduler as it is.
+2. *Screening*: which tunables have any effect on this load? From a scheduler's default and from
+   some random settings, each tunable goes to both ends of its range, one at a time (Morris,
+   "Factorial sampling plans for preliminary computational experiments", Technometrics 33, 1991).
+   Since runs are exact, a tunable without effect gives the same figures to the last digit. Only the
+   others are searched.
+3. *Search*: a tree-structured Parzen estimator (Bergstra et al., "Algorithms for hyper-parameter
+   optimization", NIPS 2011; Optuna's), over schedulers and their tunables, bounds first. What can
+   be enumerated with as many trials is enumerated.
+4. *Simplifying*: of the best settings each change that brings less than `WORTH` goes back to its
+   default. What remains tells what each setting is worth.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import optuna
+from optuna.distributions import CategoricalDistribution, IntDistribution
+from optuna.exceptions import ExperimentalWarning
+from optuna.trial import TrialState
+
+from blklab.domain.experiment import SchedulerSpec
+from blklab.tuning.bench import Bench, Score
+from blklab.tuning.space import Space
+
+WORTH = math.log(1.005)
+"""A change that brings less is not kept: 0.5 %."""
+_BASES = 2
+"""Random settings from which tunables are screened, beside the default."""
+_BATCH = 8
+"""Trials at a time: fixed, so that the number of parallel runs does not change the answer."""
+_WORST = -1e6
+_BEYOND = -100.0
+_BEYOND_STEP = 100.0
+_FIRST = 20
+"""Trials before the estimator, at random."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A tunable's effect in the screening."""
+
+    scheduler: str
+    tunable: str
+    most: float
+    """The largest change of the score that one step made, as a ratio of at least 1."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search has found."""
+
+    best: tuple[tuple[SchedulerSpec, Score], ...]
+    """The best settings of each scheduler, simplified, the best first."""
+    defaults: tuple[tuple[SchedulerSpec, Score], ...]
+    """Each scheduler as it is."""
+    effects: tuple[Effect, ...]
+    """Of all tunables, the largest first."""
+    worth: Mapping[str, float]
+    """For each setting of the best: how many times worse the score is without it."""
+    front: tuple[tuple[SchedulerSpec, Score], ...]
+    """With several goals: the settings of which none is worse than another in all."""
+    trials: int
+    """Different settings that were tried."""
+    enumerated: bool
+    """Whether these were all there are, of the tunables that have an effect."""
+
+
+def search(bench: Bench, spaces: Sequence[Space], trials: int, seed: int) -> Found:
+    """Try up to `trials` settings after the screening."""
+    scored = _Scored(bench)
+    bases = [space.base for space in spaces]
+    scored.of(bases)
+    effects = _screen(scored, spaces, random.Random(seed))
+    active = [
+        space.only(
+            effect.tunable
+            for effect in effects
+            if effect.scheduler == space.name and effect.most > 1.0
+        )
+        for space in spaces
+    ]
+    enumerated = sum(space.points for space in active) <= trials
+    if enumerated:
+        scored.of([spec for space in active for spec in _all(space)])
+    else:
+        _estimate(scored, active, trials, seed)
+    best = [_simplified(scored, space, scored.best_of(space.name)) for space in active]
+    ranked = sorted(
+        ((spec, scored.one(spec)) for spec in best if scored.usable(spec)),
+        key=lambda pair: pair[1].key,
+        reverse=True,
+    )
+    winner = ranked[0][0]
+    return Found(
+        tuple(ranked),
+        tuple((base, scored.one(base)) for base in bases if scored.usable(base)),
+        effects,
+        _worth(scored, winner, bases),
+        _front(scored) if len(bench.question.objective.goals) > 1 else (),
+        len(scored.scores),
+        enumerated,
+    )
+
+
+class _Scored:
+    """Settings with their scores, in the order in which they were tried."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self.scores: dict[SchedulerSpec, Score | None] = {}
+        self.goals = bench.question.objective.goals
+
+    def of(self, specs: Sequence[SchedulerSpec]) -> list[Score | None]:
+        left = [spec for spec in dict.fromkeys(specs) if spec not in self.scores]
+        self.scores.update(zip(left, self._bench.scores(left), strict=True))
+        return [self.scores[spec] for spec in specs]
+
+    def one(self, spec: SchedulerSpec) -> Score:
+        [score] = self.of([spec])
+        assert score is not None, "it can be used"
+        return score
+
+    def usable(self, spec: SchedulerSpec) -> bool:
+        [score] = self.of([spec])
+        return score is not None
+
+    def best_of(self, scheduler: str) -> SchedulerSpec:
+        """The best of that name: of equal ones, the one with the fewest settings."""
+
+        def key(pair: tuple[SchedulerSpec, Score | None]) -> tuple[float, float, int]:
+            spec, score = pair
+            return (*(score.key if score else (-math.inf, 0.0)), -len(spec.settings))
+
+        return max(
+            ((spec, score) for spec, score in self.scores.items() if spec.name == scheduler),
+            key=key,
+        )[0]
+
+
+def _screen(scored: _Scored, spaces: Sequence[Space], chance: random.Random) -> tuple[Effect, ...]:
+    """Every tunable's effect, from the default and from random settings."""
+    steps: list[tuple[Space, str, SchedulerSpec, SchedulerSpec]] = []
+    for space in spaces:
+        drawn = [
+            {knob.name: chance.choice(knob.values) for knob in space.knobs} for _ in range(_BASES)
+        ]
+        for values in [{knob.name: knob.default for knob in space.knobs}, *drawn]:
+            base = space.spec(values)
+            for knob in space.knobs:
+                steps += [
+                    (space, knob.name, base, space.spec({**values, knob.name: end}))
+                    for end in (knob.values[0], knob.values[-1])
+                    if end != values[knob.name]
+                ]
+    scored.of([spec for _, _, base, other in steps for spec in (base, other)])
+    most: dict[tuple[str, str], float] = {
+        (space.name, knob.name): 0.0 for space in spaces for knob in space.knobs
+    }
+    for space, name, base, other in steps:
+        change = _change(scored.scores[base], scored.scores[other])
+        most[space.name, name] = max(most[space.name, name], change)
+    effects = [Effect(scheduler, name, math.exp(one)) for (scheduler, name), one in most.items()]
+    return tuple(sorted(effects, key=lambda effect: -effect.most))
+
+
+def _change(one: Score | None, other: Score | None) -> float:
+    """The largest difference of two scores in a goal or in the bounds."""
+    if one is None or other is None:
+        return 0.0
+    pairs = [(one.excess, other.excess), *zip(one.gains, other.gains, strict=True)]
+    return max(abs(a - b) if math.isfinite(a - b) else 0.0 for a, b in pairs)
+
+
+def _all(space: Space) -> list[SchedulerSpec]:
+    names = [knob.name for knob in space.knobs]
+    every = itertools.product(*(knob.values for knob in space.knobs))
+    return [space.spec(dict(zip(names, values, strict=True))) for values in every]
+
+
+def _estimate(scored: _Scored, spaces: Sequence[Space], trials: int, seed: int) -> None:
+    """Optuna asks, the bench answers, in batches; all that the screening has seen is told first."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    with warnings.catch_warnings():
+        # Of its arguments for conditional parameters; the version is pinned.
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        sampler = optuna.samplers.TPESampler(
+            seed=seed, multivariate=True, group=True, n_startup_trials=_FIRST, constant_liar=True
+        )
+    study = optuna.create_study(directions=["maximize"] * len(scored.goals), sampler=sampler)
+    by_name = {space.name: space for space in spaces}
+    for spec, score in list(scored.scores.items()):
+        _tell_known(study, by_name, spec, score)
+    left = trials
+    while left > 0:
+        asked = [study.ask() for _ in range(min(_BATCH, left))]
+        specs = [_suggested(trial, by_name) for trial in asked]
+        for trial, score in zip(asked, scored.of(specs), strict=True):
+            study.tell(trial, _values(score, len(scored.goals)))
+        left -= len(asked)
+
+
+def _suggested(trial: optuna.Trial, spaces: Mapping[str, Space]) -> SchedulerSpec:
+    space = spaces[trial.suggest_categorical("scheduler", list(spaces))]
+    return space.spec(
+        {
+            knob.name: knob.values[
+                trial.suggest_int(f"{space.name}.{knob.name}", 0, len(knob.values) - 1)
+            ]
+            for knob in space.knobs
+        }
+    )
+
+
+def _tell_known(
+    study: optuna.Study, spaces: Mapping[str, Space], spec: SchedulerSpec, score: Score | None
+) -> None:
+    """A trial of the screening, as far as the tunables that are searched can express it."""
+    space = spaces[spec.name]
+    values = space.values(spec)
+    if space.spec(values) != spec or score is None:
+        return
+    parameters: dict[str, object] = {"scheduler": spec.name}
+    distributions: dict[str, optuna.distributions.BaseDistribution] = {
+        "scheduler": CategoricalDistribution(list(spaces))
+    }
+    for knob in space.knobs:
+        name = f"{space.name}.{knob.name}"
+        parameters[name] = knob.values.index(values[knob.name])
+        distributions[name] = IntDistribution(0, len(knob.values) - 1)
+    study.add_trial(
+        optuna.trial.create_trial(
+            state=TrialState.COMPLETE,
+            values=_values(score, len(score.gains)),
+            params=parameters,
+            distributions=distributions,
+        )
+    )
+
+
+def _values(score: Score | None, goals: int) -> list[float]:
+    """For each goal, larger is better: any excess of a bound is worse than no gain at all."""
+    if score is None or not all(map(math.isfinite, score.gains)):
+        return [_WORST] * goals
+    if score.excess > 0.0:
+        return [_BEYOND - _BEYOND_STEP * score.excess] * goals
+    return list(score.gains)
+
+
+def _simplified(scored: _Scored, space: Space, best: SchedulerSpec) -> SchedulerSpec:
+    """Without the changes that bring less than `WORTH`, the least worth first."""
+    fixed = dict(space.base.settings)
+    while True:
+        told = [name for name, _ in best.settings if name not in fixed]
+        fewer = [
+            SchedulerSpec(best.name, tuple(s for s in best.settings if s[0] != name))
+            for name in told
+        ]
+        scores = scored.of([best, *fewer])
+        own = scores[0]
+        kept = [
+            (score.key, spec)
+            for score, spec in zip(scores[1:], fewer, strict=True)
+            if own is not None
+            and score is not None
+            and score.excess <= own.excess
+            and all(a - b < WORTH for a, b in zip(own.gains, score.gains, strict=True))
+        ]
+        if not kept:
+            return best
+        best = max(kept, key=lambda pair: pair[0])[1]
+
+
+def _worth(
+    scored: _Scored, best: SchedulerSpec, bases: Sequence[SchedulerSpec]
+) -> dict[str, float]:
+    """How many times worse the best settings are without each."""
+    [base] = (base for base in bases if base.name == best.name)
+    own = scored.one(best)
+    worth = {}
+    for name, _ in best.settings:
+        if name not in dict(base.settings):
+            spec = SchedulerSpec(best.name, tuple(s for s in best.settings if s[0] != name))
+            [score] = scored.of([spec])
+            lost = math.inf if score is None else own.key[1] - score.key[1]
+            worth[name] = math.exp(lost) if score and score.excess <= own.excess else math.inf
+    return worth
+
+
+def _front(scored: _Scored) -> tuple[tuple[SchedulerSpec, Score], ...]:
+    """The settings within the bounds that are not worse than others in all goals."""
+    usable = [
+        (spec, score)
+        for spec, score in scored.scores.items()
+        if score is not None and score.excess == 0.0
+    ]
+    front: list[tuple[SchedulerSpec, Score]] = []
+    for spec, score in sorted(usable, key=lambda pair: pair[1].gains, reverse=True):
+        beaten = any(
+            all(a >= b for a, b in zip(other.gains, score.gains, strict=True)) for _, other in front
+        )
+        if not beaten:
+            front.append((spec, score))
+    return tuple(front)
