@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from blklab.api.catalogue import list_workloads as list_workloads
     from blklab.api.catalogue import modelled_host as modelled_host
     from blklab.api.catalogue import scheduler_spec as scheduler_spec
+    from blklab.api.check_rule import CheckedRule as CheckedRule
+    from blklab.api.check_rule import check_rule as check_rule
     from blklab.api.compare import Comparison as Comparison
     from blklab.api.compare import compare as compare
     from blklab.api.compare import resume as resume
@@ -164,6 +166,7 @@ __all__ = [
     "BlklabError",
     "Built",
     "Cell",
+    "CheckedRule",
     "Comparison",
     "Confirmed",
     "Device",
@@ -229,6 +232,7 @@ __all__ = [
     "anonymise_trace",
     "apply",
     "build_kernel",
+    "check_rule",
     "compare",
     "cut_trace",
     "devices",
@@ -396,6 +400,8 @@ _WHERE = {
     "replay_trace": "blklab.api.whatif",
     "scale_trace": "blklab.api.trace_edits",
     "trace_fidelity": "blklab.api.trace_edits",
+    "CheckedRule": "blklab.api.check_rule",
+    "check_rule": "blklab.api.check_rule",
     "tune": "blklab.api.tune",
     "Confirmed": "blklab.api.tune",
     "Tuned": "blklab.api.tune",

@@ -81,6 +81,11 @@ COMMANDS: Mapping[str, Listed] = {
         "Search the scheduler and settings that serve a load best.",
         gives_up_rights=True,
     ),
+    "check-rule": Listed(
+        "check_rule:check_rule",
+        "Say what a udev rule for schedulers changes, for better or worse.",
+        gives_up_rights=True,
+    ),
     "devices": Listed(
         "devices:devices",
         "Show this machine's disks, and what sets their scheduler.",

@@ -162,8 +162,8 @@ def _sentence(found: Tuned) -> str:
         gap = blklab.Interval(1 / gap.estimate, 1 / gap.high, 1 / gap.low)
         sure = interval_text(gap.estimate, gap.low, gap.high)
         return (
-            f"{found.best} keeps {' and '.join(bounds)} in {repeats - broken} of {repeats} repeats, "
-            f"{reference} in {repeats - confirmed.beyond[reference]}; for {goal} it is "
+            f"{found.best} keeps {' and '.join(bounds)} in {repeats - broken} of {repeats} "
+            f"repeats, {reference} in {repeats - confirmed.beyond[reference]}; for {goal} it is "
             f"{factor(gap.estimate)} worse ({sure})."
         )
     sure = interval_text(gap.estimate, gap.low, gap.high)

@@ -39,14 +39,20 @@ class Effect:
 
 
 def effects(
-    disk: Path, action: str, roots: Roots, contents: Mapping[Path, str] | None = None
+    disk: Path,
+    action: str,
+    roots: Roots,
+    contents: Mapping[Path, str] | None = None,
+    *,
+    imported: bool = False,
 ) -> list[Effect]:
     """The settings of the disk's queue that the rules change at that event, in order.
 
     `disk` is the disk's directory in sysfs. `contents` replaces some files or adds files that do
-    not exist yet. udev runs programs after all rules, so they come last here too.
+    not exist yet. udev runs programs after all rules, so they come last here too. `imported` if
+    rules before these have imported the properties of the disk's database.
     """
-    event = Event(node.device(disk, roots), action)
+    event = Event(node.device(disk, roots), action, imported=imported)
     new = contents or {}
     files = {file.name: file for file in ordered(roots)} | {file.name: file for file in new}
     found = [
