@@ -97,7 +97,7 @@ def test_every_tunable_is_tried_at_its_default_and_within_its_bounds() -> None:
                 SimRig().check_scheduler(space.spec({knob.name: value}))
 
 
-def test_what_the_user_sets_is_not_searched() -> None:
+def test_a_setting_of_the_user_is_not_searched() -> None:
     [space] = spaces([specs.scheduler("bfq:low_latency=0")])
     assert "low_latency" not in {knob.name for knob in space.knobs}
     assert space.spec({}).text == "bfq:low_latency=0"

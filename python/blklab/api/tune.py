@@ -370,7 +370,7 @@ def _answer(asked: _Asked, found: Found, runs: int, confirmed: Sequence[Confirme
 
 
 def _recommended(confirmed: Confirmed, found: Found, reference: str) -> str:
-    """Of the settings that keep the bounds best and lead, the simplest: the reference, then a
+    """The simplest of the settings that keep the bounds best and lead: the reference, then a
     default, then those with the fewest settings."""
     least = min(confirmed.beyond.values())
     allowed = [name for name, count in confirmed.beyond.items() if count == least]

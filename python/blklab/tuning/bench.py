@@ -50,7 +50,7 @@ class Question:
     """The settings with which all others are compared."""
     seed: int
     worst_case: bool
-    """Of several loads the one with the least gain counts, not the mean."""
+    """Whether the load with the least gain counts, not the mean of several."""
     host: Mapping[str, int] = field(default_factory=dict)
     ignore_unsupported: bool = False
 

@@ -63,7 +63,7 @@ class Found:
     defaults: tuple[tuple[SchedulerSpec, Score], ...]
     """Each scheduler as it is."""
     effects: tuple[Effect, ...]
-    """Of all tunables, the largest first."""
+    """The effects of all tunables, the largest first."""
     worth: Mapping[str, float]
     """For each setting of the best: how many times worse the score is without it."""
     front: tuple[tuple[SchedulerSpec, Score], ...]
