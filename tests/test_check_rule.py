@@ -75,7 +75,7 @@ def test_a_jump_and_a_later_line_decide_as_in_udev() -> None:
     assert (flash.after, flash.lines) == ("mq-deadline", ())
 
 
-def test_what_depends_on_a_program_is_not_known_and_said() -> None:
+def test_a_line_that_depends_on_a_program_is_not_known_and_named() -> None:
     one = of("wd10ezrx", 'PROGRAM=="/bin/is-fast", ATTR{queue/scheduler}="none"\n')
     assert one.after == "mq-deadline" and not one.lines
     assert one.unknown == ("line 1: scheduler=none: PROGRAM is not known",)
