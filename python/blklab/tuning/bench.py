@@ -101,6 +101,11 @@ class Bench:
 
         self.executor.run([task for _, task in missing.values()], ended, failed)
 
+    def forget(self) -> None:
+        """Forget which tasks the settings so far have, which takes memory; not their runs."""
+        self._tasks.clear()
+        self._keys.clear()
+
     def figures(self, spec: SchedulerSpec) -> list[Run]:
         """Its run under each load."""
         self.runs([spec])

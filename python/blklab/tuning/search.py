@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 import warnings
@@ -90,7 +89,7 @@ def search(bench: Bench, spaces: Sequence[Space], trials: int, seed: int) -> Fou
     ]
     enumerated = sum(space.points for space in active) <= trials
     if enumerated:
-        scored.of([spec for space in active for spec in _all(space)])
+        scored.of([spec for space in active for spec in space.all()])
     else:
         _estimate(scored, active, trials, seed)
     best = [_simplified(scored, space, scored.best_of(space.name)) for space in active]
@@ -178,12 +177,6 @@ def _change(one: Score | None, other: Score | None) -> float:
         return 0.0
     pairs = [(one.excess, other.excess), *zip(one.gains, other.gains, strict=True)]
     return max(abs(a - b) if math.isfinite(a - b) else 0.0 for a, b in pairs)
-
-
-def _all(space: Space) -> list[SchedulerSpec]:
-    names = [knob.name for knob in space.knobs]
-    every = itertools.product(*(knob.values for knob in space.knobs))
-    return [space.spec(dict(zip(names, values, strict=True))) for values in every]
 
 
 def _estimate(scored: _Scored, spaces: Sequence[Space], trials: int, seed: int) -> None:

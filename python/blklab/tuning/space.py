@@ -7,7 +7,8 @@ flag has both values. Where 0 means the kernel's own choice, powers of four are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from blklab import _core
@@ -60,6 +61,12 @@ class Space:
         changed = {name: str(value) for name, value in values.items() if value != defaults[name]}
         own = dict(self.base.settings)
         return SchedulerSpec(self.name, tuple(sorted((own | changed).items())))
+
+    def all(self) -> Iterator[SchedulerSpec]:
+        """All its settings."""
+        names = [knob.name for knob in self.knobs]
+        for values in itertools.product(*(knob.values for knob in self.knobs)):
+            yield self.spec(dict(zip(names, values, strict=True)))
 
     def values(self, spec: SchedulerSpec) -> dict[str, int]:
         """The value of each knob in a scheduler of `spec`."""
