@@ -222,7 +222,8 @@ fn work(
     }
     let of_disk = || -> Result<OfDisk<'_>, String> {
         let (scheduler, trace) = (&config.scheduler, config.trace);
-        Ok(OfDisk { scheduler, trace, device, capacity: block.capacity()? })
+        let (capacity, has_write_cache) = (block.capacity()?, block.has_write_cache()?);
+        Ok(OfDisk { scheduler, trace, device, capacity, has_write_cache })
     };
     let mut work = match &config.run {
         Run::Program(program) => Work::Program(program),

@@ -79,6 +79,7 @@ def verify(
     out: str | os.PathLike[str] | None = None,
     misses: str | os.PathLike[str] | None = None,
     chance: bool = False,
+    buffered: bool = False,
     host: Mapping[str, int] | None = None,
     max_parallel: int = JOBS_DEFAULT,
     listener: Listener = SILENT,
@@ -99,6 +100,7 @@ def verify(
         misses: a directory for the job files of the cells that miss the bar or cannot be compared.
         chance: also run the simulator on a disk that is slower by almost nothing, to show the
             effect of chance; for `jobs` and `random`.
+        buffered: half of the processes of drawn jobs use the page cache.
         host: the modelled host on both rigs, with the values in `host`; None: a host on which CPU
             work takes no time, as in `--host guest`. With one the native driver issues all I/O, and
             the matrix has only the workloads that it does anyway.
@@ -120,8 +122,12 @@ def verify(
         matrix_chosen=bool(workloads or quick or sample),
         only_own={"--misses": misses is not None, "--chance": chance},
     )
-    wanted = _plan(
-        jobs, random, workloads, schedulers, disks, quick, sample, seed, host is not None
+    _check_buffered(buffered, random)
+    native = host is not None
+    wanted = (
+        own_jobs.plan_drawn(disks, schedulers, seed, random, buffered=buffered)
+        if random
+        else _plan(jobs, workloads, schedulers, disks, quick, sample, seed, native)
     )
     job_files = [cell.job for cell in wanted if not recordings.is_recording(cell.job)]
     tested = cache.chosen(kernel)
@@ -177,20 +183,22 @@ def verify(
         return keep()
 
 
-def drawn_jobs(count: int, *, disks: Sequence[str] = (), seed: int = 1) -> dict[str, str]:
+def drawn_jobs(
+    count: int, *, disks: Sequence[str] = (), seed: int = 1, buffered: bool = False
+) -> dict[str, str]:
     """The job files that `verify` draws, by name, without running them.
 
     Raises:
         blklab.errors.InputError: a name is wrong.
     """
     _check(False, count, matrix_chosen=False, only_own={})
-    cells = own_jobs.plan_drawn(disks, (), seed, count)
+    _check_buffered(buffered, count)
+    cells = own_jobs.plan_drawn(disks, (), seed, count, buffered=buffered)
     return {cell.job.name: cell.job.text for cell in cells}
 
 
 def _plan(
     jobs: Sequence[str | os.PathLike[str]],
-    random: int,
     workloads: Sequence[str],
     schedulers: Sequence[str],
     disks: Sequence[str],
@@ -199,12 +207,8 @@ def _plan(
     seed: int,
     native: bool,
 ) -> list[run.Planned]:
-    if random or jobs:
-        cells = (
-            own_jobs.plan_drawn(disks, schedulers, seed, random)
-            if random
-            else own_jobs.plan(disks, schedulers, _entries(jobs))
-        )
+    if jobs:
+        cells = own_jobs.plan(disks, schedulers, _entries(jobs))
         return run.natively(cells) if native else cells
     places, loads = matrix.places(disks), matrix.chosen(workloads)
     if quick:
@@ -241,6 +245,11 @@ def _check(jobs: bool, random: int, *, matrix_chosen: bool, only_own: Mapping[st
     for option, given in only_own.items():
         if given and not (jobs or random):
             raise InputError(f"{option}: only works with job files and --random")
+
+
+def _check_buffered(buffered: bool, random: int) -> None:
+    if buffered and not random:
+        raise InputError("--buffered: only works with --random")
 
 
 def _keep(found: Agreement, directory: Path) -> None:

@@ -35,6 +35,10 @@ def verify(
     show: Annotated[
         bool, typer.Option("--show", help="With --random: print the job files, and run nothing.")
     ] = False,
+    buffered: Annotated[
+        bool,
+        typer.Option("--buffered", help="With --random: half of the processes use the page cache."),
+    ] = False,
     misses: Annotated[
         Path | None,
         typer.Option(
@@ -103,13 +107,14 @@ def verify(
     run of it has failed; the other cells are compared all the same.
     """
     if show:
-        _show(random, disk or (), seed)
+        _show(random, disk or (), seed, buffered)
         return
     found = blklab.verify(
         jobs=job or (),
         random=random,
         misses=misses,
         chance=chance,
+        buffered=buffered,
         workloads=load or (),
         schedulers=scheduler or (),
         disks=disk or (),
@@ -137,10 +142,11 @@ def verify(
         raise typer.Exit(1)
 
 
-def _show(random: int, disks: Sequence[str], seed: int) -> None:
+def _show(random: int, disks: Sequence[str], seed: int, buffered: bool) -> None:
     if not random:
         raise InputError("--show: only works with --random")
-    print("\n".join(blklab.drawn_jobs(random, disks=disks, seed=seed).values()), end="")
+    jobs = blklab.drawn_jobs(random, disks=disks, seed=seed, buffered=buffered)
+    print("\n".join(jobs.values()), end="")
 
 
 def _print_shares(found: blklab.Agreement) -> None:

@@ -66,6 +66,8 @@ pub struct OfDisk<'a> {
     pub device: &'a Path,
     /// Its size.
     pub capacity: Sector,
+    /// It has a volatile write cache.
+    pub has_write_cache: bool,
 }
 
 impl Load {
@@ -92,7 +94,7 @@ impl Job {
     /// # Errors
     /// One line.
     pub fn prepare(config: &JobConfig, disk: &OfDisk<'_>, directory: &Path) -> Result<Job, String> {
-        let &OfDisk { scheduler, device, capacity, .. } = disk;
+        let &OfDisk { scheduler, device, capacity, has_write_cache, .. } = disk;
         let file = read(&config.text)?;
         let plan = plan::plan(&file, capacity.to_bytes(), config.seed).map_err(|error| error.to_string())?;
         cgroups::make(&plan)?;
@@ -109,7 +111,7 @@ impl Job {
             Driver::Native => {
                 native::check(&plan)?;
                 let places = native::places(&plan, device, capacity)?;
-                let work = Box::new(native::Work::new(host, &scheduler.to_string()));
+                let work = Box::new(native::Work::new(host, &scheduler.to_string(), has_write_cache));
                 Load::Native { plan, seed: config.seed, capacity, places, work }
             }
         };
