@@ -78,6 +78,14 @@ def verify(
         int,
         typer.Option(min=0, help="Only this many cells of the matrix, drawn by --seed; 0: all."),
     ] = 0,
+    fs: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Files in this file system, not partitions: ext4, xfs, btrfs, btrfs:nodatacow or "
+            "f2fs; repeatable. The matrix has three disks then.",
+            metavar="NAME",
+        ),
+    ] = None,
     host: HostValues = None,
     kernel: Annotated[
         str | None,
@@ -121,6 +129,7 @@ def verify(
         quick=quick,
         sample=sample,
         host=None if host is None else specs.host(host),
+        file_systems=fs or (),
         kernel=kernel,
         seed=seed,
         out=out,
@@ -173,6 +182,8 @@ def _print_end(found: blklab.Agreement) -> None:
     terminal = console.console()
     for cell in found.uncompared:
         terminal.print(cell.text)
+    for name, options in dict.fromkeys((one.file_system, one.mounted) for one in found.layouts):
+        terminal.print(f"{name}: files laid out before the run; mounted with {options}")
     terminal.print(found.text)
 
 

@@ -86,7 +86,7 @@ impl<'a> Process<'a> {
             let more = self.pass()?;
             self.drain()?;
             if self.issuer.owes_sync() {
-                self.files.sync()?;
+                self.files.sync(true)?;
                 self.look();
                 self.issuer.synced_at_end();
             }
@@ -311,7 +311,7 @@ impl<'a> Process<'a> {
     fn sync(&mut self) -> io::Result<()> {
         self.submit(0)?;
         let begun = self.now;
-        self.files.sync()?;
+        self.files.sync(self.issuer.syncs_times())?;
         self.look();
         if self.run.work.flushes() {
             self.work_until(self.run.work.wake(self.cpu, self.now))?;
