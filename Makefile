@@ -11,7 +11,7 @@ PROGRAMS := blklab-confine blklab-disk blklab-guest blklab-replay
 PROGRAM_DIR := python/blklab/bin
 # Real fio as the reference for job files and output; Chromium, driven by its driver, to look at the report; PostgreSQL
 # as a store; programs that are workloads; a virtual machine; the wall around guests; a tracer of opened files; a counter of instructions; the fuzzer's C++; the rest builds a kernel. Each is the command, with its package after a colon if the names differ.
-TEST_PACKAGES := fio bwrap:bubblewrap blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio depmod:kmod udevadm:udev strace valgrind g++ gcc make flex bison bc patch xz:xz-utils
+TEST_PACKAGES := fio bwrap:bubblewrap blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mkfs.f2fs:f2fs-tools cpio depmod:kmod udevadm:udev strace valgrind g++ gcc make flex bison bc patch xz:xz-utils
 
 # Plotly's bundle of scatter and bar charts, only in npm's registry; its version and checksum are in package-lock.json.
 # Without it the pages hold all of Plotly, from the Python package.
@@ -37,6 +37,9 @@ CARGO_MUTANTS_VERSION := 27.1.0
 CARGO_MUTANTS := target/tools/bin/cargo-mutants
 MUTANTS_FILES ?= crates/blklab-core/src/scheduler/**/*.rs
 MUTANTS_TESTS ?= scheduler
+
+# File systems in which `make verify` has files.
+FILE_SYSTEMS := ext4 xfs btrfs btrfs:nodatacow
 
 # The commit with which `make bench` compares the simulator's speed.
 BENCH_BASE ?= HEAD~1
@@ -153,6 +156,8 @@ verify: $(VENV)/.built  ## The simulator against the real kernel: the whole matr
 	$(BIN)/blklab kernel build
 	$(BIN)/blklab verify --out docs/data/verify.json
 	$(BIN)/blklab verify --host cpus=4 --out docs/data/verify-host.json || [ $$? = 1 ] # Buffered copies miss the bar.
+	$(BIN)/blklab kernel build --config XFS_FS=y --config BTRFS_FS=y --config F2FS_FS=y --name file-systems
+	$(BIN)/blklab verify $(FILE_SYSTEMS:%=--fs %) --out docs/data/verify-files.json || [ $$? = 1 ] # btrfs reads checksums.
 
 $(VENV)/.pgo: $(VENV)/.built benches/train.py
 	@if [ -n "$(PROFDATA)" ]; then \

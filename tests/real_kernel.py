@@ -75,6 +75,18 @@ def image() -> Path:
     return found
 
 
+FILE_SYSTEMS = ("XFS_FS=y", "BTRFS_FS=y", "F2FS_FS=y")
+"""Options of a kernel with all file systems that a guest's disk may have."""
+
+
+@functools.cache
+def with_file_systems() -> str:
+    """The key of the default kernel with all file systems; skips with the reason where there is
+    none. After the default one its build compiles what these need."""
+    image()
+    return build(name="file-systems", options=FILE_SYSTEMS, steps=_Told()).kernel.key
+
+
 def older(version: str) -> str:
     """The key of a built kernel of that version (``6.12``) without changes; skips with the reason
     where there is none, since a second kernel takes as long to build as the first."""

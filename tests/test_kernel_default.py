@@ -33,7 +33,14 @@ CHANGED = (
 
 def keep(image: Path, *kernels: cache.Kernel) -> None:
     for kernel in kernels:
-        cache.keep(kernel, {"linux": image})
+        cache.keep(kernel, {"linux": image, "config": with_options(image)})
+
+
+def with_options(image: Path, *options: str) -> Path:
+    """A configuration with these options."""
+    file = image.with_name("config")
+    file.write_text("".join(f"CONFIG_{option}=y\n" for option in ("EXT4_FS", *options)))
+    return file
 
 
 @pytest.fixture
@@ -49,9 +56,13 @@ def test_the_last_kernel_without_changes_is_taken_and_others_by_name(empty: Path
     keep(empty, replace(PLAIN, key="older", built_at="2025-01-01"), PLAIN, *CHANGED)
     assert cache.chosen(None).key == PLAIN.key
     assert cache.chosen("c").key == "c"
-    # An option does not change a scheduler.
-    keep(empty, replace(PLAIN, key="e", config=("XFS_FS=y",), built_at="2026-01-05"))
-    assert cache.chosen(None).key == "e"
+    # With an option a guest has less memory for pages: only for what needs it.
+    xfs = replace(PLAIN, key="e", config=("XFS_FS=y",), built_at="2026-01-05")
+    cache.keep(xfs, {"linux": empty, "config": with_options(empty, "XFS_FS")})
+    assert cache.chosen(None).key == PLAIN.key
+    assert cache.chosen(None, ["XFS_FS"]).key == "e"
+    assert cache.chosen(None, ["XFS_FS", "BTRFS_FS"]).key == PLAIN.key
+    assert cache.chosen("c", ["XFS_FS"]).key == "c"
 
 
 def test_an_older_version_that_was_built_later_must_be_named(empty: Path) -> None:
@@ -71,7 +82,7 @@ def test_a_kernel_states_its_differences_from_the_published_one(empty: Path) -> 
     ]
     # From a source that the patch does not fit, or built before the patch existed.
     older = replace(PLAIN, key="e", patches=("clock.patch", "own-cpu.patch"))
-    lacking = "lacks seed.patch, lacks disk.patch, lacks ticks.patch"
+    lacking = "lacks seed.patch, lacks disk.patch, lacks ticks.patch, lacks work.patch"
     assert older.text == f"Linux 7.3.4 (e, without changes, {lacking})"
     both = replace(CHANGED[0], added=("a.c",), config=("XFS_FS=y",))
     assert both.text == "Linux 7.3.4 (b, patched with mine.patch, with a.c, XFS_FS=y)"

@@ -23,6 +23,7 @@ from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
 from blklab.rigs.kernel import outcome
 from blklab.rigs.kernel.errors import GuestPanicError
+from blklab.rigs.kernel.file_systems import KINDS, SBIN
 from blklab.rigs.kernel.rig import host_that_counts
 from blklab.store import read, schema
 from blklab.store.opening import open_store
@@ -554,15 +555,18 @@ def mkfs() -> None:
         pytest.skip("mkfs.ext4 is not installed")
 
 
-@pytest.mark.usefixtures("mkfs")
-def test_a_file_system_at_rest_leaves_the_disk_alone(place: Path, kernel: str) -> None:
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_file_system_at_rest_leaves_the_disk_alone(place: Path, kind: str) -> None:
+    """More than a minute, in which xfs and btrfs would look after their logs three times."""
+    if shutil.which(f"mkfs.{kind}", path=SBIN) is None:
+        pytest.skip(f"not installed: {KINDS[kind]}")
     counts = "cut -c-80 /sys/block/$(basename {disk})/stat"
-    found = run(kernel, "--mkfs=ext4", "--", "sh", "-c", f"{counts}; sleep 90; {counts}")
+    kernel = real_kernel.with_file_systems()
+    found = run(kernel, f"--mkfs={kind}", "--", "sh", "-c", f"{counts}; sleep 100; {counts}")
     assert found.returncode == 0, found.stderr
     before, after = (list(map(int, line.split()[:5])) for line in found.stdout.splitlines())
-    reads, writes = after[0] - before[0], after[4] - before[4]
-    # The journal's block of a commit at most.
-    assert (reads, writes <= 2) == (0, True), found.stdout
+    assert before[0] > 0, "the file system was read"
+    assert (after[0] - before[0], after[4] - before[4]) == (0, 0), found.stdout
 
 
 @pytest.mark.usefixtures("mkfs")
@@ -583,10 +587,6 @@ def test_a_file_system_keeps_what_is_written_in_the_disks_file(place: Path, kern
         (["--mkfs=ext5", "--", "ls"], "--mkfs: no 'ext5'; did you mean 'ext4'?"),
         (["--mkfs=ext4", "--data=none", "--", "ls"], "--data none: written data are discarded"),
         (["--mkfs=ext4", "--mount=here", "--", "ls"], "--mount: 'here' is not absolute"),
-        (
-            ["--mkfs=xfs", "--", "ls"],
-            "has no xfs; one that has: blklab kernel build",
-        ),
         (["--data=tmp", "--", "ls"], "is not a regular file"),
         (["--time-travel=fast", "--", "ls"], "--time-travel: no 'fast'"),
         (

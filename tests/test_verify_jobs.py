@@ -82,6 +82,31 @@ def test_a_seed_and_a_number_are_a_job_and_others_are_other_jobs() -> None:
     assert len(texts) == 99
 
 
+def test_half_of_the_processes_of_a_job_use_the_page_cache_if_asked() -> None:
+    counts = {0: 0, 1: 0}
+    for number in range(100):
+        direct, mixed = (
+            core.describe_job(
+                draw.job(7, number, rotational=True, buffered=buffered), ignore_unsupported=False
+            ).jobs
+            for buffered in (False, True)
+        )
+        for before, after in zip(direct, mixed, strict=True):
+            old, new = dict(before.options), dict(after.options)
+            cached = new.get("direct") == "0"
+            counts[cached] += 1
+            if not cached:
+                assert new == old
+                continue
+            assert (new["ioengine"], "iodepth" in new) == ("psync", False)
+            assert int(new["size"].removesuffix("m")) * 4 <= 512, "four fit a guest's memory"
+            own = {"direct", "ioengine", "iodepth", "size"}
+            assert {k: v for k, v in new.items() if k not in own} == {
+                k: v for k, v in old.items() if k not in own
+            }
+    assert all(count >= 80 for count in counts.values()), counts
+
+
 @pytest.mark.parametrize("rotational", [True, False])
 def test_drawn_jobs_are_of_all_kinds_and_keep_to_areas_of_their_own(rotational: bool) -> None:
     seen: set[tuple[str, str]] = set()

@@ -71,6 +71,46 @@ def verify_host() -> str:
     )
 
 
+def verify_files() -> str:
+    """The cells whose files are in a file system: how many agree, by file system and disk, and the
+    workloads that do not."""
+    kept = _verified("verify-files")
+    cells = kept["cells"]
+    rows = []
+    for key in dict.fromkeys((cell["file_system"], cell["place"]) for cell in cells):
+        own = [cell for cell in cells if (cell["file_system"], cell["place"]) == key]
+        met = [cell for cell in own if cell["meets_bar"]]
+        worst = max(max(cell["off"].values()) for cell in own)
+        counts = (str(len(own)), str(len(met)), str(sum(map(_is_equal, own))), f"{worst:.0%}")
+        rows.append((code(key[0]), key[1].rpartition(", ")[0], *counts))
+    heads = ("file system", "disk", "cells", "in the bar", "the same", "worst figure")
+    mounted = {one["file_system"]: one["mounted"] for one in kept["layouts"]}
+    mounts = ", ".join(f"{name}: {code(options)}" for name, options in mounted.items())
+    return (
+        table(heads, rows, right=(2, 3, 4, 5))
+        + f"\n{kept['met']} of {len(cells)} cells are within the bar, and in "
+        f"{kept['narrow']['equal']} all figures are the same. Made by `make verify` with blklab "
+        f"{kept['version']} against {kept['kernel']}, seed {kept['seed']}; each cell is in "
+        f"`docs/data/verify-files.json`. The mounts: {mounts}.\n\n{_missed_by_load(cells)}"
+    )
+
+
+def _missed_by_load(cells: list[dict[str, Any]]) -> str:
+    """The cells outside the bar, a row for each file system and workload."""
+    rows = []
+    for key in dict.fromkeys((cell["file_system"], cell["load"]) for cell in cells):
+        own = [cell for cell in cells if (cell["file_system"], cell["load"]) == key]
+        missed = [cell for cell in own if not cell["meets_bar"]]
+        if missed:
+            worst = (
+                f"{100 * max(cell['off'][what] for cell in missed):.1f} %"
+                for what in ("bytes_per_s", "p50_ns", "p99_ns")
+            )
+            rows.append((code(key[0]), code(key[1]), f"{len(missed)} of {len(own)}", *worst))
+    heads = ("file system", "workload", "outside the bar", "throughput", "p50", "p99")
+    return table(heads, rows, right=(2, 3, 4, 5)) if rows else "No cell is outside the bar.\n"
+
+
 def _is_equal(cell: dict[str, Any]) -> bool:
     return bool(cell["sim"] == cell["kernel"])
 

@@ -212,7 +212,7 @@ impl<'a, T: Transport> Service<'a, T> {
                 self.restart_if_asked();
             }
         }
-        self.store.flush()?;
+        self.store.close()?;
         Ok(self.before_removal.take().unwrap_or_else(|| self.measured()))
     }
 

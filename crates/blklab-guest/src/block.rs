@@ -181,6 +181,14 @@ impl Block {
         text.parse().map(Sector).map_err(|_| format!("size: found '{text}', expected a number of sectors"))
     }
 
+    /// Whether the disk has a volatile write cache, which a sync flushes.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn has_write_cache(&self) -> Result<bool, String> {
+        Ok(self.read(Path::new("queue/write_cache"))? == "write back")
+    }
+
     /// The counters.
     ///
     /// # Errors

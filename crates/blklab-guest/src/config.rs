@@ -18,6 +18,13 @@
 //! or, to run a fio job file as the simulator would, `"run": {"job": {"text": "[a]\nrw=randread\n",
 //! "seed": 1, "driver": "native", "host": {"cpus": 4, "submit_ns": 1200}}}`.
 //!
+//! or the same in a file system, whose files were laid out before: `"disk": {…, "image": {"from":
+//! "disk.image"}}`, `"file_system": {"kind": "xfs", "mountpoint": "/mnt", "made": true}` and `"files":
+//! [[[2048, 16384]]]` in the job, the sectors of each file.
+//!
+//! or, to lay files out, `"image": {"to": "disk.image"}`, a file system to make, and `"run": {"lay_out":
+//! {"sizes": [8388608]}}`.
+//!
 //! or, to replay recorded I/O, `"run": {"replay": {"file": "replay.bin"}}`: see
 //! [`Load`](blklab_core::source::replay::stored::Load).
 //!
@@ -77,10 +84,25 @@ pub struct DiskConfig {
     /// `memory`, `none` or a file's path, as in `blklab-disk create --data`.
     #[serde(default = "memory")]
     pub data: String,
+    /// Images of the data in memory: one to begin with, one to write at the end.
+    pub image: Option<Image>,
     /// A ublk device, where the kernel could have the disk's own transport too.
     #[serde(default)]
     pub ublk: bool,
 }
+
+/// Images of a disk's data.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Image {
+    /// The first.
+    pub from: Option<PathBuf>,
+    /// The last.
+    pub to: Option<PathBuf>,
+}
+
+/// The places of a file on the disk, one after the other: first sector and number of sectors.
+pub type Sectors = Vec<(u64, u64)>;
 
 fn memory() -> String {
     "memory".to_owned()
@@ -94,6 +116,9 @@ pub struct FileSystem {
     pub kind: FileSystemKind,
     /// The mountpoint; created if missing.
     pub mountpoint: PathBuf,
+    /// It is on the disk already.
+    #[serde(default)]
+    pub made: bool,
     /// More arguments for mkfs.
     #[serde(default)]
     pub mkfs_options: Vec<String>,
@@ -112,11 +137,13 @@ pub enum FileSystemKind {
     Xfs,
     /// Btrfs
     Btrfs,
+    /// F2FS
+    F2fs,
 }
 
 /// The program, job or recording to run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Run {
     /// A program.
     Program(Program),
@@ -124,6 +151,16 @@ pub enum Run {
     Job(JobConfig),
     /// Recorded I/O.
     Replay(ReplayConfig),
+    /// Files to lay out in the file system.
+    LayOut(LayOut),
+}
+
+/// Files to lay out in the file system.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayOut {
+    /// Their sizes in bytes.
+    pub sizes: Vec<u64>,
 }
 
 /// Recorded I/O to replay.
@@ -150,6 +187,8 @@ pub struct JobConfig {
     /// them it takes no time.
     #[serde(default)]
     pub host: BTreeMap<String, i64>,
+    /// The places of its files in the file system; without them each file is a partition.
+    pub files: Option<Vec<Sectors>>,
     /// A part of the run that is kept request by request.
     pub window: Option<WindowConfig>,
 }

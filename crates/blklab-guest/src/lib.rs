@@ -17,7 +17,9 @@
 
 pub mod block;
 pub mod config;
+pub mod file_system;
 pub mod job;
+pub mod laid_out;
 pub mod mounts;
 pub mod program;
 pub mod session;

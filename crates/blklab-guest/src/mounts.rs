@@ -58,21 +58,49 @@ pub fn host_directory(directory: &Path, writable: bool) -> Result<(), String> {
     mount("none", directory, "hostfs", flags, Some(path.as_c_str())).map_err(|error| fail(&error))
 }
 
-/// Mounts the disk.
+/// Options of mount(8) that are flags of mount(2).
+const FLAGS: &[(&str, MountFlags)] = &[("noatime", MountFlags::NOATIME), ("lazytime", MountFlags::LAZYTIME)];
+
+/// Options as the kernel takes them: flags, and the rest as text.
+fn flags(options: &str) -> (MountFlags, String) {
+    let mut flags = MountFlags::empty();
+    let mut rest = Vec::new();
+    for word in options.split(',').filter(|word| !word.is_empty()) {
+        match FLAGS.iter().find(|(name, _)| *name == word) {
+            Some((_, flag)) => flags |= *flag,
+            None => rest.push(word),
+        }
+    }
+    (flags, rest.join(","))
+}
+
+/// Mounts the disk; `options` as of mount(8).
 ///
 /// # Errors
 /// One line.
 pub fn disk(device: &Path, place: &Path, kind: &str, options: &str) -> Result<(), String> {
     let fail = |error: &dyn std::fmt::Display| format!("mounting {kind} on {}: {error}", place.display());
     fs::create_dir_all(place).map_err(|error| fail(&error))?;
+    let (flags, options) = flags(options);
     let options = CString::new(options).map_err(|error| fail(&error))?;
     let data: &CStr = options.as_c_str();
-    mount(device, place, kind, MountFlags::empty(), Some(data)).map_err(|error| fail(&error))
+    mount(device, place, kind, flags, Some(data)).map_err(|error| fail(&error))
 }
 
 /// The mountpoints of the disk and its partitions, the latest first.
 pub fn of_disk(device: &Path) -> Vec<PathBuf> {
     places(&fs::read("/proc/self/mounts").unwrap_or_default(), device.as_os_str().as_bytes())
+}
+
+/// The options of the mount at `place`, as the kernel tells them; empty if there is none.
+pub fn options(place: &Path) -> String {
+    let table = fs::read("/proc/self/mounts").unwrap_or_default();
+    let of = |line: &[u8]| {
+        let words: Vec<_> = line.split(|byte| *byte == b' ').collect();
+        let [_, at, _, options, ..] = words[..] else { return None };
+        (unescaped(at) == place.as_os_str().as_bytes()).then(|| String::from_utf8_lossy(options).into_owned())
+    };
+    table.split(|byte| *byte == b'\n').rev().find_map(of).unwrap_or_default()
 }
 
 fn places(mounts: &[u8], device: &[u8]) -> Vec<PathBuf> {
@@ -126,6 +154,13 @@ pub fn run_directory() -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_that_are_flags_are_not_in_the_text() {
+        let both = MountFlags::NOATIME | MountFlags::LAZYTIME;
+        assert_eq!(flags("noatime,commit=300,lazytime,nodatacow"), (both, "commit=300,nodatacow".to_owned()));
+        assert_eq!(flags(""), (MountFlags::empty(), String::new()));
+    }
 
     #[test]
     fn a_disks_mounts_are_found_the_latest_first() {

@@ -15,8 +15,10 @@ use rustix::mount::{UnmountFlags, unmount};
 use serde::Serialize;
 
 use crate::block::{Block, Counters, Rounded};
-use crate::config::{self, Config, FileSystem, FileSystemKind, Program, Run};
-use crate::job::{self, Job, OfDisk};
+use crate::config::{self, Config, FileSystem, JobConfig, LayOut, Program, Run, Sectors};
+use crate::file_system;
+use crate::job::{self, InFiles, Job, OfDisk};
+use crate::laid_out;
 use crate::mounts;
 use crate::program::{self, Ended};
 use crate::ticks;
@@ -84,6 +86,21 @@ pub struct Outcome {
     pub trace: Option<Traced>,
     /// The contents of `requests.i64`, if a log was requested.
     pub log: Option<LogFile>,
+    /// The mounted file system: its type, and its options as the kernel tells them.
+    pub file_system: Option<MountFound>,
+    /// The places of the files that were laid out.
+    pub laid_out: Option<Vec<Sectors>>,
+    /// Sectors of a job's files that are in another place after the job.
+    pub moved_sectors: Option<u64>,
+}
+
+/// A mounted file system.
+#[derive(Debug, Serialize)]
+pub struct MountFound {
+    /// Its type.
+    pub kind: String,
+    /// Its options.
+    pub options: String,
 }
 
 /// The disk in the guest.
@@ -171,9 +188,14 @@ fn start_disk(directory: &Path, config: &Config) -> Result<(Server, String), Str
     for (key, value) in &config.disk.overrides {
         model = model.with_override(key, value).map_err(|error| error.to_string())?;
     }
-    let data = match config.disk.data.parse() {
-        Ok(DataKind::File(path)) => DataKind::File(directory.join(path)),
-        Ok(kind) => kind,
+    let data = match (&config.disk.image, config.disk.data.parse()) {
+        (None, Ok(DataKind::File(path))) => DataKind::File(directory.join(path)),
+        (None, Ok(kind)) => kind,
+        (Some(image), Ok(DataKind::Memory)) => {
+            let inside = |path: &PathBuf| directory.join(path);
+            DataKind::Image { from: image.from.as_ref().map(inside), to: image.to.as_ref().map(inside) }
+        }
+        (Some(_), Ok(_)) => return Err("disk: an image is of data in memory".to_owned()),
     };
     let transport = model.transport().to_owned();
     let disk = blklab_disk::Config {
@@ -196,6 +218,23 @@ enum Work<'a> {
     Job(Box<Job>),
 }
 
+/// Makes a file system and lays files out in it. The disk's data are the result.
+fn lay_out(order: &LayOut, config: &Config, outcome: &mut Outcome) -> Result<(), String> {
+    let file_system = config.file_system.as_ref().ok_or("files are laid out in a file system")?;
+    outcome.laid_out = Some(laid_out::make(file_system, &order.sizes)?);
+    Ok(())
+}
+
+/// Checks that the file system has a job's files where the job's host expects them. RAM then has what
+/// the file system knows of their places.
+fn check_places(file_system: &FileSystem, expected: &[Sectors]) -> Result<(), String> {
+    let found = laid_out::places(file_system, expected.len())?;
+    match found.iter().zip(expected).position(|(found, expected)| found != expected) {
+        None => Ok(()),
+        Some(number) => Err(format!("file {number} of the file system is not where it was laid out")),
+    }
+}
+
 /// The work between the disk's creation and removal. A job's result is not written yet.
 fn work(
     directory: &Path,
@@ -206,8 +245,25 @@ fn work(
 ) -> Result<Option<Box<Job>>, String> {
     let block = Block::new(&server.name());
     if let Some(file_system) = &config.file_system {
-        make_file_system(directory, file_system, device)?;
+        if !file_system.made {
+            file_system::make(directory, file_system, device)?;
+        }
+        outcome.file_system = Some(file_system::mount(file_system, device)?);
     }
+    if let Run::LayOut(order) = &config.run {
+        lay_out(order, config, outcome)?;
+        return Ok(None);
+    }
+    let in_files = match (&config.run, &config.file_system) {
+        (Run::Job(JobConfig { files: Some(expected), .. }), Some(file_system)) => {
+            check_places(file_system, expected)?;
+            Some(InFiles { file_system, sectors: expected })
+        }
+        (Run::Job(JobConfig { files: Some(_), .. }), None) => {
+            return Err("a job's files need a file system".to_owned());
+        }
+        _ => None,
+    };
     wake_workers(device)?;
     block.set_scheduler(&config.scheduler)?;
     outcome.rounded = block.set("queue", &config.queue)?;
@@ -222,12 +278,14 @@ fn work(
     }
     let of_disk = || -> Result<OfDisk<'_>, String> {
         let (scheduler, trace) = (&config.scheduler, config.trace);
-        Ok(OfDisk { scheduler, trace, device, capacity: block.capacity()? })
+        let (capacity, has_write_cache) = (block.capacity()?, block.has_write_cache()?);
+        Ok(OfDisk { scheduler, trace, device, capacity, has_write_cache, in_files })
     };
     let mut work = match &config.run {
         Run::Program(program) => Work::Program(program),
         Run::Job(job) => Work::Job(Box::new(Job::prepare(job, &of_disk()?, directory)?)),
         Run::Replay(replay) => Work::Job(Box::new(Job::prepare_replay(replay, &of_disk()?, directory)?)),
+        Run::LayOut(_) => return Ok(None),
     };
     // A job's own events are traced in any case.
     let trace = config.trace.filter(|_| matches!(work, Work::Program(_)));
@@ -253,6 +311,10 @@ fn work(
         outcome.trace = job.traced();
     }
     outcome.counters = Some(counters);
+    if let Some(InFiles { file_system, sectors }) = in_files {
+        let after = laid_out::places(file_system, sectors.len())?;
+        outcome.moved_sectors = Some(laid_out::moved(sectors, &after));
+    }
     Ok(match work {
         Work::Job(job) => Some(job),
         Work::Program(_) => None,
@@ -286,35 +348,4 @@ fn write_log(directory: &Path, log: &Log) -> Result<LogFile, String> {
     let written = fs::File::create(&path).and_then(|file| log.write(file));
     written.map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(LogFile { rows: log.rows(), columns: log::COLUMNS })
-}
-
-/// The seed of the hashes decides about the block groups of directories: with one of our own, a program
-/// that runs twice has its files in the same places.
-const EXT4_OPTIONS: &str = "nodiscard,hash_seed=b1c1ab00-0000-4000-8000-000000000001";
-
-fn make_file_system(directory: &Path, file_system: &FileSystem, device: &Path) -> Result<(), String> {
-    // For a fast and quiet start: no discard of the whole disk first, and while the program runs
-    // no inode tables are written and no block bitmaps read ahead. An old file system has both.
-    let (kind, arguments, options) = match file_system.kind {
-        FileSystemKind::Ext4 => {
-            ("ext4", ["-q", "-F", "-E", EXT4_OPTIONS].as_slice(), "noinit_itable,no_prefetch_block_bitmaps")
-        }
-        FileSystemKind::Xfs => ("xfs", ["-q", "-f", "-K"].as_slice(), ""),
-        FileSystemKind::Btrfs => ("btrfs", ["-q", "-f", "-K"].as_slice(), ""),
-    };
-    let mut words = vec![format!("mkfs.{kind}")];
-    words.extend(arguments.iter().map(|word| (*word).to_owned()));
-    words.extend(file_system.mkfs_options.iter().cloned());
-    words.push(device.display().to_string());
-    let ended = program::run("mkfs", &words, [], directory, directory)?;
-    if !ended.is_good() {
-        let text = fs::read_to_string(directory.join("mkfs.stderr")).unwrap_or_default();
-        let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
-        return Err(format!("mkfs.{kind} failed: {line}"));
-    }
-    let options: Vec<_> =
-        [options, &file_system.mount_options].into_iter().filter(|text| !text.is_empty()).collect();
-    mounts::disk(device, &file_system.mountpoint, kind, &options.join(","))?;
-    rustix::fs::sync();
-    Ok(())
 }

@@ -35,7 +35,7 @@ use blklab_core::simulation::{self, Setup};
 use blklab_core::units::Nanos;
 use blklab_core::workload::error::{JobError, Problem};
 use blklab_core::workload::machine;
-use blklab_core::workload::plan::{self, Plan};
+use blklab_core::workload::plan::Plan;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
@@ -249,8 +249,7 @@ fn simulate(
     machine::check(&job.file, host.host.cpus, host.memory.memory).map_err(bad_job)?;
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
     py.detach(|| {
-        let capacity = disk.model.limits().capacity.to_bytes();
-        let plan = plan::plan(&job.file, capacity, seed).map_err(bad_job)?;
+        let plan = job.plan(disk, seed)?;
         let setup = run_setup(&plan, disk, scheduler, host, seed);
         run_watched(setup, window_of(window), &watch).map(|result| Run::new(&result))
     })

@@ -15,7 +15,7 @@ use blklab_core::source::replay::{
     Beyond, Fit, Pace, Part, PlanError, ReplayPlan, Settings, Speed, Way, beside, plan,
 };
 use blklab_core::units::{Bytes, Nanos, SECTOR_BYTES, Sector};
-use blklab_core::workload::{machine, plan as jobs};
+use blklab_core::workload::machine;
 use blklab_trace::recording::Writer;
 use blklab_trace::{Records, Trace, Wanted};
 use pyo3::prelude::*;
@@ -275,7 +275,7 @@ pub fn simulate_beside(
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
     py.detach(|| {
         let capacity = disk.model.limits().capacity;
-        let jobs = jobs::plan(&job.file, capacity.to_bytes(), seed).map_err(bad_job)?;
+        let jobs = job.plan(disk, seed)?;
         let (plan, names) = planned(&replays, capacity)?;
         let setup = run_setup(&jobs, disk, scheduler, host, seed);
         let window = window_of(window);
@@ -381,8 +381,7 @@ pub fn record(
     machine::check(&job.file, host.host.cpus, host.memory.memory).map_err(bad_job)?;
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
     py.detach(|| {
-        let capacity = disk.model.limits().capacity.to_bytes();
-        let plan = jobs::plan(&job.file, capacity, seed).map_err(bad_job)?;
+        let plan = job.plan(disk, seed)?;
         let mut file = BufWriter::new(File::create_new(&out)?);
         let setup = run_setup(&plan, disk, scheduler, host, seed);
         let recorded = watched(&watch, || simulation::run_and_record(setup, &watch))?.map_err(failed)?;

@@ -1,6 +1,7 @@
 //! What a run is made of, as objects: read and checked once, from the texts that users write.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use blklab_core::InputError;
@@ -14,6 +15,7 @@ use blklab_core::scheduler::spec::{self, OpenSpec, SchedulerSpec, Written};
 use blklab_core::text;
 use blklab_core::tunable::Settings;
 use blklab_core::units::{Nanos, Sector};
+use blklab_core::workload::plan::{self, FileKind, Plan};
 use blklab_core::workload::spec::JobFile;
 use pyo3::prelude::*;
 
@@ -216,6 +218,20 @@ impl Disk {
 #[pyclass(frozen, module = "blklab._core")]
 pub struct Job {
     pub file: JobFile,
+    /// The sectors of its regular files, where a file system has placed them.
+    places: Option<Vec<Vec<Range<u64>>>>,
+}
+
+impl Job {
+    /// Its processes and files on that disk.
+    pub fn plan(&self, disk: &Disk, seed: u64) -> PyResult<Plan> {
+        let capacity = disk.model.limits().capacity.to_bytes();
+        let mut plan = plan::plan(&self.file, capacity, seed).map_err(bad_job)?;
+        if let Some(places) = &self.places {
+            plan.place(places, capacity).map_err(|error| bad_input(InputError::new(error)))?;
+        }
+        Ok(plan)
+    }
 }
 
 #[pymethods]
@@ -236,7 +252,22 @@ impl Job {
         let mut machine = Machine { env, within, cpus: host.host.cpus.into(), memory_mib };
         let options = jobfile::ParseOptions { ignore_unsupported, real };
         let file = jobfile::parse(text, path, &mut machine, options).map_err(bad_job)?;
-        Ok(Job { file })
+        Ok(Job { file, places: None })
+    }
+
+    /// The same with its files where a file system has them: of each regular file, in their order, the
+    /// first sector and the length of each extent.
+    fn placed(&self, places: Vec<Vec<(u64, u64)>>) -> Job {
+        let range = |(start, sectors): (u64, u64)| start..start.saturating_add(sectors);
+        let of_file = |file: Vec<_>| file.into_iter().map(range).collect();
+        Job { file: self.file.clone(), places: Some(places.into_iter().map(of_file).collect()) }
+    }
+
+    /// Sizes of its regular files on that disk, in bytes.
+    fn file_sizes(&self, disk: &Disk, seed: u64) -> PyResult<Vec<u64>> {
+        let plan = self.plan(disk, seed)?;
+        let regular = plan.files.iter().filter(|file| file.kind == FileKind::Regular);
+        Ok(regular.map(|file| file.size.0).collect())
     }
 
     #[classattr]

@@ -27,23 +27,26 @@ _THINK_US = (100, 60_000)
 # Each job has an area of its own, from which sequential processes take at most these GiB.
 _AREA_GIB = 20
 _SIZES_GIB = (1, 2, 5, 10)
+_SIZES_BUFFERED_MIB = (32, 64, 128)
+"""All of these together fit the page cache of a guest."""
 
 _HARD_DISK_S = 20.0
 """How long a run lasts: some thousand I/Os."""
 _FLASH_S = 1.0
 
 
-def job(seed: int, number: int, *, rotational: bool) -> Entry:
+def job(seed: int, number: int, *, rotational: bool, buffered: bool = False) -> Entry:
     """Job `number` of those that `seed` draws, for a hard disk or for flash.
 
     One to four processes, each with psync or libaio, in an area of its own: sequential, random or
     mixed, 4 to 512 KiB, and some with think times, rates, priorities, late starts or clones. Half
-    of those that only write sync. Direct I/O, so that both rigs can be given the same sequence.
+    of those that only write sync. Direct I/O; with `buffered` half of the processes use the page
+    cache, with psync, and are otherwise the same.
     """
-    chance = random.Random(f"{seed} {number}")
+    chance, cached = random.Random(f"{seed} {number}"), random.Random(f"cached {seed} {number}")
     seconds = _HARD_DISK_S if rotational else _FLASH_S
     lines = [
-        f"# Drawn by blklab verify: --seed {seed}, number {number}",
+        f"# Drawn by blklab verify: --seed {seed}, number {number}{', --buffered' * buffered}",
         "[global]",
         "filename=area",
         "direct=1",
@@ -52,8 +55,12 @@ def job(seed: int, number: int, *, rotational: bool) -> Entry:
         f"randseed={chance.randrange(1, 1 << 31)}",
     ]
     for process in range(chance.randint(1, _PROCESSES_MAX)):
-        lines += [f"[p{process}]", *_process(chance, process, seconds)]
-    name = f"{'hdd' if rotational else 'flash'}-{seed}-{number}"
+        options = _process(chance, process, seconds)
+        if buffered and cached.random() < _WAITS:
+            options = _through_page_cache(options, cached.choice(_SIZES_BUFFERED_MIB))
+        lines += [f"[p{process}]", *options]
+    kind = f"{'hdd' if rotational else 'flash'}{'-buffered' * buffered}"
+    name = f"{kind}-{seed}-{number}"
     return Entry(name, Path(f"{name}.fio"), "\n".join(lines) + "\n")
 
 
@@ -87,3 +94,10 @@ def _process(chance: random.Random, area: int, seconds: float) -> list[str]:
     if "read" not in pattern and chance.random() < _WAITS:
         lines.append(chance.choice(_SYNCS))
     return lines
+
+
+def _through_page_cache(options: list[str], size_mib: int) -> list[str]:
+    """The same process, without direct I/O and queues of its own."""
+    direct = ("size=", "ioengine=", "iodepth=")
+    kept = [option for option in options if not option.startswith(direct)]
+    return [*kept, "direct=0", "ioengine=psync", f"size={size_mib}m"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from blklab.agreement import draw
-from blklab.agreement.run import Planned
+from blklab.agreement.run import Planned, natively
 from blklab.base.catalogue import Entry
 from blklab.domain import core, recordings, specs
 from blklab.domain.experiment import Disk
@@ -22,20 +22,28 @@ def plan(disks: Sequence[str], schedulers: Sequence[str], jobs: Sequence[Entry])
 
 
 def plan_drawn(
-    disks: Sequence[str], schedulers: Sequence[str], seed: int, count: int
+    disks: Sequence[str],
+    schedulers: Sequence[str],
+    seed: int,
+    count: int,
+    *,
+    buffered: bool = False,
 ) -> list[Planned]:
-    """The first `count` jobs that `seed` draws for each disk. InputError if a name is wrong."""
-    return [
+    """The first `count` jobs that `seed` draws for each disk, with the native driver. InputError if
+    a name is wrong."""
+    cells = [
         cell
         for disk in _disks(disks)
         for number in range(count)
-        for cell in _cells(disk, schedulers, drawn(disk, seed, number))
+        for cell in _cells(disk, schedulers, drawn(disk, seed, number, buffered=buffered))
     ]
+    return natively(cells)
 
 
-def drawn(disk: Disk, seed: int, number: int) -> Entry:
+def drawn(disk: Disk, seed: int, number: int, *, buffered: bool = False) -> Entry:
     """A job that `seed` draws for this disk."""
-    return draw.job(seed, number, rotational=core.disk_model(disk).limits.rotational)
+    rotational = core.disk_model(disk).limits.rotational
+    return draw.job(seed, number, rotational=rotational, buffered=buffered)
 
 
 def _disks(names: Iterable[str]) -> list[Disk]:

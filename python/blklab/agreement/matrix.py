@@ -71,6 +71,11 @@ PLACES = (
 )
 _QUICK_PLACES = PLACES[:3]
 
+FILE_SYSTEM_PLACES = tuple(
+    place for place in PLACES if place.name in ("HDD, NCQ 32", "SATA SSD", "NVMe, MLC")
+)
+"""The disks on which the matrix has file systems: each transport once."""
+
 _DIRECT = "direct=1\nsize=4g\n"
 _QUEUED = "ioengine=libaio\n"
 
@@ -198,6 +203,7 @@ def chosen(names: Iterable[str]) -> tuple[Load, ...]:
     return tuple(by_name[name] for name in wanted) or LOADS
 
 
-def places(disks: Iterable[str]) -> tuple[DiskCase, ...]:
-    """The matrix's disks, or these, each for a second."""
-    return tuple(DiskCase(disk, disk, 1.0) for disk in disks) or PLACES
+def places(disks: Iterable[str], *, in_files: bool = False) -> tuple[DiskCase, ...]:
+    """The matrix's disks, those for file systems if `in_files`, or these, each for a second."""
+    own = FILE_SYSTEM_PLACES if in_files else PLACES
+    return tuple(DiskCase(disk, disk, 1.0) for disk in disks) or own

@@ -50,6 +50,8 @@ class Cell:
     were not given the same sequence, or there are too few."""
     disturbed: Figures | None = None
     """The simulator's figures on a disk that is slower by almost nothing, if requested."""
+    file_system: str | None = None
+    """The file system that has the job's files; None is a bare disk, where they are partitions."""
 
     def chance(self, what: str) -> float | None:
         """The deviation of the disturbed simulator from the simulator, relative to the latter."""
@@ -74,6 +76,7 @@ class Uncompared:
     driver: str
     reason: str
     """The error, one line."""
+    file_system: str | None = None
 
     @property
     def text(self) -> str:

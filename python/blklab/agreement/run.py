@@ -10,7 +10,7 @@ from blklab.agreement.matrix import DiskCase, Load
 from blklab.agreement.measure import Cell, Uncompared, figures, figures_at_disk, order
 from blklab.base.catalogue import Entry
 from blklab.domain import core, specs
-from blklab.domain.experiment import Disk, Experiment, RigSpec
+from blklab.domain.experiment import Disk, Experiment, LaidOut, RigSpec
 from blklab.domain.result import Result
 from blklab.domain.task import Task
 from blklab.errors import BlklabError, InputError, RunError
@@ -19,6 +19,8 @@ from blklab.rigs.kernel import cache
 
 MEMORY = "memory_kb=1048576"
 """The memory of a guest: two such guests run at a time."""
+IN_FILES = {"partitions": 0}
+"""What differs on the simulator's host where files are in a file system and no partitions."""
 
 
 def host(kernel: cache.Kernel, changed: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -46,10 +48,21 @@ class Planned:
     job: Entry
     driver: str = "native"
     """The program that issues the I/O in the kernel."""
+    file_system: str | None = None
+    """The file system that has its files; None is a bare disk."""
 
     def experiment(self, seed: int) -> Experiment:
-        """Its experiment, on the default host."""
+        """Its experiment, on the default host and the bare disk."""
         return Experiment(self.job, self.disk, specs.scheduler(self.scheduler), seed)
+
+
+def in_files(cells: Sequence[Planned], file_systems: Sequence[str]) -> list[Planned]:
+    """The same cells in each of these file systems; the bare disk's if there are none."""
+    return [
+        replace(cell, place=f"{cell.place}, {name}", file_system=name)
+        for name in file_systems
+        for cell in cells
+    ] or list(cells)
 
 
 def plan(
@@ -80,37 +93,45 @@ def run(
     done: Callable[[int, Cell | Uncompared], None],
     *,
     host: Mapping[str, int],
+    files: Mapping[int, LaidOut | BlklabError] | None = None,
     chance: bool = False,
 ) -> None:
     """Every cell on that host: `done` is called after each, in this thread, with its number in
-    `cells`. With `chance` also on a disturbed disk.
+    `cells`. `files` has the files of cells in file systems by number, or why there are none. With
+    `chance` also on a disturbed disk.
 
     A cell of which a run fails is `Uncompared`, and the others go on. KeyboardInterrupt ends all
     guests first.
     """
 
-    def runs(planned: Planned) -> list[Task]:
+    laid_out = files or {}
+
+    def runs(number: int) -> list[Task]:
         """The results of one cell. They follow each other, so that few results wait for others."""
-        asked = planned.experiment(seed)
-        ours = replace(asked, host=dict(host))
+        planned, where = cells[number], laid_out.get(number)
+        assert not isinstance(where, BlklabError), "only cells with files are run"
+        ours = replace(planned.experiment(seed), host=dict(host), files=where)
         guest = RigSpec("kernel", kernel=kernel, driver=planned.driver)
+        on_files = ours if where is None else replace(ours, host=dict(host) | IN_FILES)
         found = [
-            Task(RigSpec("sim"), ours, "result"),
+            Task(RigSpec("sim"), on_files, "result"),
             Task(guest, ours, "result"),
         ]
         if chance:
-            slower = replace(ours, disk=disturbed(planned.disk))
+            slower = replace(on_files, disk=disturbed(planned.disk))
             found.append(Task(RigSpec("sim"), slower, "result"))
         return found
 
-    tasks = [task for planned in cells for task in runs(planned)]
-    of_cell = len(tasks) // max(len(cells), 1)
+    numbers = [n for n in range(len(cells)) if not isinstance(laid_out.get(n), BlklabError)]
+    tasks = [task for number in numbers for task in runs(number)]
+    of_cell = len(tasks) // max(len(numbers), 1)
     results: dict[int, dict[int, Result]] = {}
     lost: set[int] = set()
 
     def ended(event: Ended) -> None:
         assert isinstance(event.found, Result), "whole results were asked for"
-        number, run_of_it = divmod(event.number, of_cell)
+        place, run_of_it = divmod(event.number, of_cell)
+        number = numbers[place]
         if number in lost:
             return
         runs_of_it = results.setdefault(number, {})
@@ -132,8 +153,11 @@ def run(
             done(number, _uncompared(cells[number], error))
 
     def failed(event: Failed) -> None:
-        lose(event.number // of_cell, event.error)
+        lose(numbers[event.number // of_cell], event.error)
 
+    for number, found in laid_out.items():
+        if isinstance(found, BlklabError):
+            lose(number, found)
     executor.run(tasks, ended, failed)
 
 
@@ -144,6 +168,7 @@ def _uncompared(planned: Planned, error: BlklabError) -> Uncompared:
         scheduler=planned.scheduler,
         load=planned.job.name,
         driver=planned.driver,
+        file_system=planned.file_system,
         reason=" ".join(str(error).split()),
     )
 
@@ -162,4 +187,5 @@ def _cell(planned: Planned, ours: Result, real: Result, other: Result | None = N
         latency_of="processes" if native else "disk",
         order=order(ours, real) if native else None,
         disturbed=None if other is None else figures(other),
+        file_system=planned.file_system,
     )

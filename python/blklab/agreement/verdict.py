@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from blklab.agreement.measure import Cell, Uncompared
+from blklab.base.plain import plain
 from blklab.domain import core
 
 BAR = {"bytes_per_s": 0.02, "p50_ns": 0.05, "p99_ns": 0.10}
@@ -93,9 +94,10 @@ def exported(
     kernel: str,
     host: Mapping[str, int],
     seed: int,
+    layouts: Sequence[object],
 ) -> dict[str, Any]:
-    """Everything in the table, and the bar: `kernel` is the kernel's name, `host` the simulator's
-    host."""
+    """Everything in the table, and the bar: `kernel` is the kernel's name, `host` that of cells on
+    bare disks; `layouts` are of `blklab.agreement.laid_out`."""
     rows = [
         asdict(cell)
         | {"off": {what: round(cell.off(what), 6) for what in BAR}, "meets_bar": meets(cell)}
@@ -111,6 +113,7 @@ def exported(
         "met": verdict.met,
         "narrow": {"off": NARROW, "met": verdict.narrowly, "equal": verdict.equal},
         "worst": round(verdict.worst, 6),
+        **({"layouts": plain(layouts)} if layouts else {}),
         "cells": rows,
         "uncompared": [asdict(cell) for cell in uncompared],
     }

@@ -17,7 +17,7 @@ from blklab.domain import core, specs
 from blklab.domain.experiment import Disk, SchedulerSpec
 from blklab.errors import InputError, RunError
 from blklab.host import reading
-from blklab.rigs.kernel import cache, outcome, program, shell, view, wall
+from blklab.rigs.kernel import cache, file_systems, outcome, program, shell, view, wall
 from blklab.rigs.kernel.boot import TimeTravel, checked_time_travel
 from blklab.rigs.kernel.cache import Kernel
 
@@ -226,7 +226,8 @@ def run_in_kernel(
         command: program and arguments; ``{disk}`` in them is the disk.
         disk, scheduler, seed: see `simulate`; any scheduler that the kernel has.
         kernel: a kernel from `list_kernels`; None is the newest one without changes.
-        file_system: make one on the disk: ``ext4``; ``xfs`` or ``btrfs`` if the kernel has it.
+        file_system: make one on the disk: ``ext4``; ``xfs``, ``btrfs`` or ``f2fs`` if a kernel has
+            it.
         mount: its mount point.
         data: ``memory``, ``none`` (reads give zeros) or a file, see ``blklab kernel run --help``.
         overwrite_data: make a file system even if that file holds data.
@@ -271,7 +272,7 @@ def run_in_kernel(
         trace=trace,
         trace_format=trace_format or program.TRACE_FORMATS[0],
     )
-    chosen = cache.chosen(kernel)
+    chosen = cache.chosen(kernel, file_systems.needs([file_system] if file_system else []))
     if task.time_travel != "off" and _fio_reads_the_cpus_clock(command):
         listener.note(_CLOCK_OF_FIO)
     if seen.note is not None:

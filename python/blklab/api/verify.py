@@ -10,7 +10,8 @@ from random import Random
 from typing import Any
 
 from blklab.agreement import jobs as own_jobs
-from blklab.agreement import matrix, run, shares, verdict
+from blklab.agreement import laid_out, matrix, run, shares, verdict
+from blklab.agreement.laid_out import Layout
 from blklab.agreement.measure import Cell, Uncompared
 from blklab.agreement.shares import Shares
 from blklab.agreement.verdict import Verdict, judge
@@ -25,6 +26,7 @@ from blklab.errors import InputError, StoppedError
 from blklab.execute import Local
 from blklab.rigs import check_workload
 from blklab.rigs.kernel import cache
+from blklab.rigs.kernel import file_systems as file_systems_of
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Agreement:
     """The cells without figures, because a run has failed."""
     planned: int = 0
     """All cells; more than there are in `cells` and `uncompared` after an interrupt."""
+    layouts: tuple[Layout, ...] = ()
+    """The files in file systems: options of the mount, and places; empty on bare disks."""
 
     @property
     def shares(self) -> tuple[Shares, ...]:
@@ -59,7 +63,13 @@ class Agreement:
     def exported(self) -> dict[str, Any]:
         """Plain data: every cell with its deviation, the bar, and whether the cell meets it."""
         data = verdict.exported(
-            self.cells, self.uncompared, self.verdict, self.kernel, self.host, self.seed
+            self.cells,
+            self.uncompared,
+            self.verdict,
+            self.kernel,
+            self.host,
+            self.seed,
+            self.layouts,
         )
         data["planned"] = self.planned
         return data | shares.exported(self.cells, self.jobs) if self.jobs else data
@@ -79,7 +89,9 @@ def verify(
     out: str | os.PathLike[str] | None = None,
     misses: str | os.PathLike[str] | None = None,
     chance: bool = False,
+    buffered: bool = False,
     host: Mapping[str, int] | None = None,
+    file_systems: Sequence[str] = (),
     max_parallel: int = JOBS_DEFAULT,
     listener: Listener = SILENT,
 ) -> Agreement:
@@ -99,9 +111,13 @@ def verify(
         misses: a directory for the job files of the cells that miss the bar or cannot be compared.
         chance: also run the simulator on a disk that is slower by almost nothing, to show the
             effect of chance; for `jobs` and `random`.
+        buffered: half of the processes of drawn jobs use the page cache.
         host: the modelled host on both rigs, with the values in `host`; None: a host on which CPU
             work takes no time, as in `--host guest`. With one the native driver issues all I/O, and
             the matrix has only the workloads that it does anyway.
+        file_systems: ``ext4``, ``xfs``, ``btrfs``, ``btrfs:nodatacow`` or ``f2fs``: files are in
+            each of them, laid out before, at the same places of the disk on both rigs; the matrix
+            has three disks then. Empty means partitions of the bare disk.
 
     Raises:
         blklab.errors.InputError: a name is wrong, or no kernel is built.
@@ -114,19 +130,33 @@ def verify(
     file = None if out is None else Path(out)
     if file is not None:
         check_files(file)
+    for name in file_systems:
+        file_systems_of.find(name, "--fs")
     _check(
         bool(jobs),
         random,
         matrix_chosen=bool(workloads or quick or sample),
         only_own={"--misses": misses is not None, "--chance": chance},
     )
+    _check_buffered(buffered, random)
     wanted = _plan(
-        jobs, random, workloads, schedulers, disks, quick, sample, seed, host is not None
+        jobs,
+        random,
+        workloads,
+        schedulers,
+        disks,
+        quick,
+        sample,
+        seed,
+        host is not None,
+        file_systems,
+        buffered=buffered,
     )
     job_files = [cell.job for cell in wanted if not recordings.is_recording(cell.job)]
-    tested = cache.chosen(kernel)
+    tested = cache.chosen(kernel, file_systems_of.needs(file_systems))
     both = run.host(tested, host)
     ended: dict[int, Cell | Uncompared] = {}
+    files: dict[int, laid_out.Found] = {}
 
     def found() -> Agreement:
         in_order = [ended[number] for number in sorted(ended)]
@@ -141,6 +171,7 @@ def verify(
             {job.name: job.text for job in job_files} if own else {},
             uncompared,
             len(wanted),
+            laid_out.layouts(wanted, files, seed),
         )
 
     def keep() -> Agreement:
@@ -154,6 +185,9 @@ def verify(
     # From here on a signal ends the guests and writes what was compared.
     with Signals.guarding():
         try:
+            if file_systems:
+                found_files = laid_out.lay_out(wanted, tested.key, seed, max_parallel)
+                files.update(found_files)
             with listener.runs(len(wanted), "each on the simulator and in a guest") as tell:
 
                 def done(number: int, cell: Cell | Uncompared) -> None:
@@ -163,7 +197,14 @@ def verify(
                     tell(cell)
 
                 run.run(
-                    wanted, tested.key, Local(max_parallel), seed, done, host=both, chance=chance
+                    wanted,
+                    tested.key,
+                    Local(max_parallel),
+                    seed,
+                    done,
+                    host=both,
+                    files=files,
+                    chance=chance,
                 )
         except (KeyboardInterrupt, SystemExit) as stop:
             if not ended or (file is None and misses is None):
@@ -177,14 +218,17 @@ def verify(
         return keep()
 
 
-def drawn_jobs(count: int, *, disks: Sequence[str] = (), seed: int = 1) -> dict[str, str]:
+def drawn_jobs(
+    count: int, *, disks: Sequence[str] = (), seed: int = 1, buffered: bool = False
+) -> dict[str, str]:
     """The job files that `verify` draws, by name, without running them.
 
     Raises:
         blklab.errors.InputError: a name is wrong.
     """
     _check(False, count, matrix_chosen=False, only_own={})
-    cells = own_jobs.plan_drawn(disks, (), seed, count)
+    _check_buffered(buffered, count)
+    cells = own_jobs.plan_drawn(disks, (), seed, count, buffered=buffered)
     return {cell.job.name: cell.job.text for cell in cells}
 
 
@@ -198,21 +242,29 @@ def _plan(
     sample: int,
     seed: int,
     native: bool,
+    file_systems: Sequence[str],
+    *,
+    buffered: bool,
 ) -> list[run.Planned]:
     if random or jobs:
+        entries = _entries(jobs)
+        for job in entries:
+            if file_systems and recordings.is_recording(job):
+                raise InputError(f"--fs: {job.name} is replayed on the disk itself, below files")
         cells = (
-            own_jobs.plan_drawn(disks, schedulers, seed, random)
+            own_jobs.plan_drawn(disks, schedulers, seed, random, buffered=buffered)
             if random
-            else own_jobs.plan(disks, schedulers, _entries(jobs))
+            else own_jobs.plan(disks, schedulers, entries)
         )
-        return run.natively(cells) if native else cells
-    places, loads = matrix.places(disks), matrix.chosen(workloads)
+        return run.in_files(run.natively(cells) if native else cells, file_systems)
+    places = matrix.places(disks, in_files=bool(file_systems))
+    loads = matrix.chosen(workloads)
     if quick:
         of_quick, loads_of_quick = matrix.quick()
         places, loads = places if disks else of_quick, loads if workloads else loads_of_quick
     if native:
         loads = tuple(load for load in loads if load.driver == "native")
-    cells = run.plan(places, tuple(schedulers), loads)
+    cells = run.in_files(run.plan(places, tuple(schedulers), loads), file_systems)
     if native and not cells:
         raise InputError("--host: the native driver issues none of these workloads")
     if sample > len(cells):
@@ -241,6 +293,11 @@ def _check(jobs: bool, random: int, *, matrix_chosen: bool, only_own: Mapping[st
     for option, given in only_own.items():
         if given and not (jobs or random):
             raise InputError(f"{option}: only works with job files and --random")
+
+
+def _check_buffered(buffered: bool, random: int) -> None:
+    if buffered and not random:
+        raise InputError("--buffered: only works with --random")
 
 
 def _keep(found: Agreement, directory: Path) -> None:

@@ -183,7 +183,7 @@ def run(
     mkfs: Annotated[
         str | None,
         typer.Option(
-            help="Make a file system on the disk: ext4; xfs or btrfs if the kernel has them."
+            help="Make a file system on the disk: ext4; xfs, btrfs or f2fs if a kernel has them."
         ),
     ] = None,
     mount: Annotated[Path, typer.Option(help="With --mkfs: the mount point.")] = Path("/mnt"),

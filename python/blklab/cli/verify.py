@@ -35,6 +35,10 @@ def verify(
     show: Annotated[
         bool, typer.Option("--show", help="With --random: print the job files, and run nothing.")
     ] = False,
+    buffered: Annotated[
+        bool,
+        typer.Option("--buffered", help="With --random: half of the processes use the page cache."),
+    ] = False,
     misses: Annotated[
         Path | None,
         typer.Option(
@@ -74,6 +78,14 @@ def verify(
         int,
         typer.Option(min=0, help="Only this many cells of the matrix, drawn by --seed; 0: all."),
     ] = 0,
+    fs: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Files in this file system, not partitions: ext4, xfs, btrfs, btrfs:nodatacow or "
+            "f2fs; repeatable. The matrix has three disks then.",
+            metavar="NAME",
+        ),
+    ] = None,
     host: HostValues = None,
     kernel: Annotated[
         str | None,
@@ -103,19 +115,21 @@ def verify(
     run of it has failed; the other cells are compared all the same.
     """
     if show:
-        _show(random, disk or (), seed)
+        _show(random, disk or (), seed, buffered)
         return
     found = blklab.verify(
         jobs=job or (),
         random=random,
         misses=misses,
         chance=chance,
+        buffered=buffered,
         workloads=load or (),
         schedulers=scheduler or (),
         disks=disk or (),
         quick=quick,
         sample=sample,
         host=None if host is None else specs.host(host),
+        file_systems=fs or (),
         kernel=kernel,
         seed=seed,
         out=out,
@@ -137,10 +151,11 @@ def verify(
         raise typer.Exit(1)
 
 
-def _show(random: int, disks: Sequence[str], seed: int) -> None:
+def _show(random: int, disks: Sequence[str], seed: int, buffered: bool) -> None:
     if not random:
         raise InputError("--show: only works with --random")
-    print("\n".join(blklab.drawn_jobs(random, disks=disks, seed=seed).values()), end="")
+    jobs = blklab.drawn_jobs(random, disks=disks, seed=seed, buffered=buffered)
+    print("\n".join(jobs.values()), end="")
 
 
 def _print_shares(found: blklab.Agreement) -> None:
@@ -167,6 +182,8 @@ def _print_end(found: blklab.Agreement) -> None:
     terminal = console.console()
     for cell in found.uncompared:
         terminal.print(cell.text)
+    for name, options in dict.fromkeys((one.file_system, one.mounted) for one in found.layouts):
+        terminal.print(f"{name}: files laid out before the run; mounted with {options}")
     terminal.print(found.text)
 
 

@@ -131,6 +131,21 @@ class Window:
 
 
 @dataclass(frozen=True)
+class LaidOut:
+    """A job's files in a file system on the disk, which was made and filled before the run."""
+
+    file_system: str
+    """``ext4``, ``xfs``, ``btrfs``, ``btrfs:nodatacow`` or ``f2fs``."""
+    mounted: str
+    """The options of its mount, as the kernel tells them."""
+    places: tuple[tuple[tuple[int, int], ...], ...]
+    """Of each regular file of the job, in their order: its extents, each with the first sector on
+    the disk and the number of sectors."""
+    image: str = field(repr=False)
+    """The disk's data, packed, for a guest."""
+
+
+@dataclass(frozen=True)
 class Experiment:
     """One job file on one disk under one scheduler, with one seed."""
 
@@ -143,3 +158,5 @@ class Experiment:
     ignore_unsupported: bool = False
     window: Window | None = None
     """The window of the result's ``detail`` and ``decisions``."""
+    files: LaidOut | None = None
+    """The places of its files; without it they lie one after the other on the bare disk."""

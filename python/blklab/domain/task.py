@@ -48,8 +48,12 @@ class Task:
     def content_hash(self) -> str:
         """SHA-256 of all inputs, in hexadecimal. InputError if the job file is wrong."""
         document = _document(self)
-        for entry in (document["experiment"]["job"], document["experiment"]["disk"]["file"]):
+        experiment = document["experiment"]
+        for entry in (experiment["job"], experiment["disk"]["file"]):
             _leave_out_paths(entry)
+        # The hash of a run on the bare disk is that of versions without file systems.
+        if experiment["files"] is None:
+            del experiment["files"]
         return sha256(_encoded(document)).hexdigest()
 
     def to_bytes(self) -> bytes:

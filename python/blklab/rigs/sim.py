@@ -52,7 +52,7 @@ class SimRig(ModelledDisks):
             if recordings.is_recording(experiment.job):
                 return self._replay(experiment)
             host = core.host(experiment.host)
-            job = core.job(experiment.job, host, experiment.ignore_unsupported)
+            job = _job(experiment, host)
             rest = (
                 core.disk_model(experiment.disk),
                 _scheduler(experiment),
@@ -81,7 +81,7 @@ class SimRig(ModelledDisks):
                 return self._replay(experiment, out)
             host = core.host(experiment.host)
             run, _ = _core.record(
-                core.job(experiment.job, host, experiment.ignore_unsupported),
+                _job(experiment, host),
                 core.disk_model(experiment.disk),
                 _scheduler(experiment),
                 host,
@@ -127,6 +127,11 @@ def _run_errors() -> Iterator[None]:
         raise RunError(
             f"an error in blklab, please report it with the workload: {error}"
         ) from error
+
+
+def _job(experiment: Experiment, host: _core.Host) -> _core.Job:
+    job = core.job(experiment.job, host, experiment.ignore_unsupported)
+    return job if experiment.files is None else job.placed(experiment.files.places)
 
 
 def _window(experiment: Experiment) -> tuple[int, int, int] | None:

@@ -234,6 +234,11 @@ impl Block {
         &self.limits
     }
 
+    /// A durable write is made so by a flush after it: the disk has a volatile write cache and no FUA.
+    pub fn flushes_after_fua(&self) -> bool {
+        self.flush_after_fua
+    }
+
     /// A completed write may be lost without a flush.
     pub fn has_volatile_write_cache(&self) -> bool {
         self.volatile_write_cache

@@ -34,7 +34,7 @@ impl BioStream {
 
     /// One bio, which may be larger: of pages that are contiguous in memory.
     pub fn one(whole: Bio, max_sectors: u32) -> BioStream {
-        BioStream::in_bios(whole, max_sectors, whole.sectors)
+        BioStream::in_bios(whole, max_sectors, u32::MAX)
     }
 
     #[inline]
@@ -58,9 +58,9 @@ impl BioStream {
         self
     }
 
-    /// All of `whole`, submitted in the manner of this one.
+    /// All of `whole`, cut and submitted in the manner of this one.
     pub fn continued(&self, whole: Bio, max_sectors: u32) -> BioStream {
-        BioStream::new(whole, max_sectors).of(self.manner)
+        BioStream::in_bios(whole, max_sectors, self.bio_sectors).of(self.manner)
     }
 
     /// The number of bios into which it is cut.

@@ -2,7 +2,8 @@
 //!
 //! Follows `lib/sbitmap.c` of Linux 7.3. A process with a *shallow* depth limit does not count the
 //! requests in use, but may take only the lowest tags of each word of the bitmap; whether these are
-//! free depends on the tags that others have. Freed tags of a word are used again when no other tag
+//! free depends on the tags that others have. A limit of all tags is shallow too: then the search begins
+//! within a word and comes back to its lower tags. Freed tags of a word are used again when no other tag
 //! of the word is left, so that tags are used in rounds. The search begins in the word of the tag
 //! that was freed last (`sbitmap_update_cpu_hint`).
 //!
@@ -15,6 +16,8 @@
 
 /// No tag.
 pub(super) const NO_TAG: u32 = u32::MAX;
+/// No shallow limit.
+const UNLIMITED: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
@@ -107,7 +110,8 @@ impl Tags {
         Tags { words: Vec::new(), shares: Vec::new(), ..Tags::new(depth, Order::Freed) }
     }
 
-    /// A tag under a limit of `most` tags (`__sbitmap_queue_get`, `sbitmap_queue_get_shallow`).
+    /// A tag under a limit of `most` tags (`sbitmap_queue_get_shallow`); `u32::MAX`: without one
+    /// (`__sbitmap_queue_get`).
     #[inline]
     pub fn take(&mut self, most: u32) -> Option<u32> {
         if self.free == 0 || self.refused == Some(most) {
@@ -123,7 +127,7 @@ impl Tags {
 
     #[inline]
     fn take_numbered(&mut self, most: u32) -> Option<u32> {
-        let shallow = most < self.depth;
+        let shallow = most != UNLIMITED;
         if shallow && most != self.shares_of {
             self.share_out(most);
         }
@@ -181,7 +185,7 @@ impl Tags {
         let all = u64::from(self.depth);
         for index in 0..self.words.len() as u32 {
             let size = self.size_of_word(index);
-            let product = u64::from(size) * u64::from(most);
+            let product = u64::from(size) * u64::from(most.min(self.depth));
             let (share, rest) = (product / all, product % all);
             self.shares[index as usize] = (share + u64::from(rest >= u64::from((index + 1) * size))) as u32;
         }
@@ -201,7 +205,7 @@ mod tests {
         let mut tags = Tags::new(64, Order::Freed);
         let mut seen = Vec::new();
         for _ in 0..40 {
-            let tag = tags.take(64).expect("one is in use at a time");
+            let tag = tags.take(UNLIMITED).expect("one is in use at a time");
             tags.put(tag);
             seen.push(tag);
         }
@@ -212,20 +216,20 @@ mod tests {
     #[test]
     fn the_search_begins_in_the_word_of_the_tag_that_was_freed_last_or_after_a_failure_in_the_first() {
         let mut tags = Tags::new(64, Order::Freed);
-        let held = [tags.take(64), tags.take(1), tags.take(1)];
+        let held = [tags.take(UNLIMITED), tags.take(1), tags.take(1)];
         assert_eq!(held, [Some(16), Some(0), None]);
-        assert_eq!(tags.take(64), Some(1), "after a failure");
+        assert_eq!(tags.take(UNLIMITED), Some(1), "after a failure");
         tags.put(16);
-        assert_eq!(tags.take(64), Some(17));
+        assert_eq!(tags.take(UNLIMITED), Some(17));
         tags.put(0);
-        assert_eq!(tags.take(64), Some(2));
+        assert_eq!(tags.take(UNLIMITED), Some(2));
     }
 
     #[test]
     fn a_limit_of_one_allows_only_tag_0() {
         let mut tags = Tags::new(64, Order::Freed);
         assert_eq!((tags.take(1), tags.take(1)), (Some(0), None));
-        assert!(tags.take(64).is_some_and(|tag| tag > 0));
+        assert!(tags.take(UNLIMITED).is_some_and(|tag| tag > 0));
         tags.put(0);
         assert_eq!(tags.take(1), Some(0));
     }
@@ -234,12 +238,12 @@ mod tests {
     #[test]
     fn strict_rounds_go_on_after_the_tag_that_was_taken_last() {
         let mut tags = Tags::new(64, Order::Rounds);
-        let held: Vec<_> = std::iter::from_fn(|| tags.take(64)).take(9).collect();
+        let held: Vec<_> = std::iter::from_fn(|| tags.take(UNLIMITED)).take(9).collect();
         assert_eq!(held, (16..25).collect::<Vec<_>>());
         assert_eq!(tags.take(32), Some(32), "a limit of 32 allows half of each word");
         tags.put(22);
-        assert_eq!(tags.take(64), Some(33));
-        assert!((34..48).all(|tag| tags.take(64) == Some(tag)));
+        assert_eq!(tags.take(UNLIMITED), Some(33));
+        assert!((34..48).all(|tag| tags.take(UNLIMITED) == Some(tag)));
         assert_eq!(tags.take(1), Some(0));
         assert_eq!(tags.take(32), Some(1));
     }
@@ -247,22 +251,36 @@ mod tests {
     #[test]
     fn strict_rounds_miss_a_free_tag_behind_the_last_one_and_begin_again_at_0() {
         let mut tags = Tags::new(8, Order::Rounds);
-        let held: Vec<_> = std::iter::from_fn(|| tags.take(8)).collect();
+        let held: Vec<_> = std::iter::from_fn(|| tags.take(UNLIMITED)).collect();
         assert_eq!(held, [2, 3, 4, 5, 6, 0, 1, 7], "in words of two");
         tags.put(2);
-        assert_eq!(tags.take(8), Some(2), "the search began at 0");
+        assert_eq!(tags.take(UNLIMITED), Some(2), "the search began at 0");
         tags.put(2);
-        assert_eq!(tags.take(8), None, "it began at 3, in the same word");
-        assert_eq!(tags.take(8), Some(2));
+        assert_eq!(tags.take(UNLIMITED), None, "it began at 3, in the same word");
+        assert_eq!(tags.take(UNLIMITED), Some(2));
+    }
+
+    #[test]
+    fn under_a_limit_of_all_tags_the_search_comes_back_to_the_lower_tags_of_its_word() {
+        let after_2 = |limit| {
+            let mut tags = Tags::new(8, Order::Rounds);
+            let held: Vec<_> = std::iter::from_fn(|| tags.take(UNLIMITED)).collect();
+            assert_eq!(held.len(), 8);
+            tags.put(2);
+            assert_eq!(tags.take(UNLIMITED), Some(2));
+            tags.put(2);
+            tags.take(limit)
+        };
+        assert_eq!([UNLIMITED, 8, 9].map(after_2), [None, Some(2), Some(2)]);
     }
 
     #[test]
     fn alike_ones_are_as_many() {
         let mut tags = Tags::alike(2);
-        let held: Vec<_> = std::iter::from_fn(|| tags.take(u32::MAX)).collect();
+        let held: Vec<_> = std::iter::from_fn(|| tags.take(UNLIMITED)).collect();
         assert_eq!(held.len(), 2);
         tags.put(held[0]);
-        assert!(tags.take(u32::MAX).is_some() && tags.take(u32::MAX).is_none());
+        assert!(tags.take(UNLIMITED).is_some() && tags.take(UNLIMITED).is_none());
     }
 
     proptest! {
@@ -274,8 +292,7 @@ mod tests {
             let mut held: Vec<(u32, bool)> = Vec::new();
             for (take, limited, which) in steps {
                 if take {
-                    let limited = limited && most < depth;
-                    let limit = if limited { most } else { depth };
+                    let limit = if limited { most } else { UNLIMITED };
                     // Strict rounds may miss a free tag once.
                     let got = tags.take(limit).or_else(|| tags.take(limit));
                     if let Some(tag) = got {
@@ -284,7 +301,7 @@ mod tests {
                     } else if !limited {
                         prop_assert_eq!(held.len() as u32, depth);
                     } else {
-                        prop_assert!(held.len() as u32 >= most);
+                        prop_assert!(held.len() as u32 >= most.min(depth));
                     }
                     let count = held.iter().filter(|tag| tag.1).count();
                     prop_assert!(count as u32 <= most.max(1), "{} of {}", count, most);

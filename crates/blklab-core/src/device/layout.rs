@@ -78,6 +78,24 @@ impl PlacedFile {
     /// # Panics
     /// If the extents are shorter than the file.
     pub fn on_volume(volume: u16, extents: impl IntoIterator<Item = Extent>, size: Bytes) -> PlacedFile {
+        PlacedFile::in_pieces(Backing::Volume(volume), extents, size)
+    }
+
+    /// A file in a file system on `device`, whose sectors are these, one range after the other; the last
+    /// range may be longer than needed.
+    ///
+    /// # Panics
+    /// If the ranges are shorter than the file.
+    pub fn in_ranges(device: DeviceId, ranges: &[Range<u64>], size: Bytes) -> PlacedFile {
+        let extent = |range: &Range<u64>| Extent {
+            device,
+            start: Sector(range.start),
+            sectors: range.end - range.start,
+        };
+        PlacedFile::in_pieces(Backing::Device(device), ranges.iter().map(extent), size)
+    }
+
+    fn in_pieces(backing: Backing, extents: impl IntoIterator<Item = Extent>, size: Bytes) -> PlacedFile {
         let mut begin = 0;
         let mut placed: Vec<_> = extents
             .into_iter()
@@ -89,7 +107,7 @@ impl PlacedFile {
             .collect();
         assert!(begin >= size.sectors() && begin > 0, "{begin} sectors are too few for {size:?}");
         let (_, first) = placed.remove(0);
-        PlacedFile { first, others: placed, size, is_device: false, backing: Backing::Volume(volume) }
+        PlacedFile { first, others: placed, size, is_device: false, backing }
     }
 
     /// Its first sector.
@@ -175,11 +193,14 @@ impl Layout {
     }
 
     /// Regular files one after the other from the start of `device`, whose size is `capacity`, each
-    /// in one piece and in the order of the job file. A file that represents the device begins at
-    /// sector 0.
+    /// in one piece and in the order of the job file; files that a file system has placed are at their
+    /// places. A file that represents the device begins at sector 0.
     pub fn in_a_row(files: &[FilePlan], device: DeviceId, capacity: Sector) -> Layout {
         let mut next = 0_u64;
         let placed = |file: &FilePlan| {
+            if !file.extents.is_empty() {
+                return PlacedFile::in_ranges(device, &file.extents, file.size);
+            }
             let is_device = file.kind == FileKind::Device;
             let sectors = file.size.sectors();
             // The plan has checked that the files fit. Alignment may leave too little room for the
@@ -273,7 +294,7 @@ mod tests {
     use super::*;
 
     fn file(kind: FileKind, bytes: u64) -> FilePlan {
-        FilePlan { path: String::new(), kind, size: Bytes(bytes) }
+        FilePlan { path: String::new(), kind, size: Bytes(bytes), extents: Vec::new() }
     }
 
     proptest! {
@@ -337,6 +358,21 @@ mod tests {
             prop_assert_eq!(&found[..], &places[first as usize..first as usize + sectors as usize]);
             prop_assert_eq!(layout.locate(FileId(0), first * SECTOR_BYTES), places[first as usize]);
         }
+    }
+
+    #[test]
+    fn files_of_a_file_system_lie_in_its_extents_and_the_others_in_a_row() {
+        let mut files = [file(FileKind::Regular, 1 << 20), file(FileKind::Regular, 1 << 20)];
+        files[0].extents = vec![5000..6000, 8000..9048];
+        let layout = Layout::in_a_row(&files, DeviceId(2), Sector(1 << 21));
+        let at = |offset| layout.locate(FileId(0), offset).sector.0;
+        assert_eq!([at(0), at(999 * 512), at(1000 * 512), at((1 << 20) - 1)], [5000, 5999, 8000, 9047]);
+        let mut all = Span { file: FileId(0), first: 0, sectors: 2048 };
+        let lengths: Vec<_> =
+            std::iter::from_fn(|| layout.next_of(&mut all)).map(|(_, count)| count).collect();
+        assert_eq!(lengths, [1000, 1048]);
+        assert_eq!(layout.file(FileId(0)).backing, Backing::Device(DeviceId(2)));
+        assert_eq!(layout.locate(FileId(1), 0), Location { device: DeviceId(2), sector: Sector(0) });
     }
 
     #[test]

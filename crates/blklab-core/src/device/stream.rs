@@ -30,6 +30,14 @@ impl FileStream {
         FileStream { device, bios: BioStream::new(bio, max_sectors).of(manner), rest }
     }
 
+    /// The same as one bio in each extent: of pages that are contiguous in memory.
+    pub fn of_pages(span: Span, bio: Bio, layout: &Layout, devices: &Devices) -> FileStream {
+        let mut rest = span;
+        let (device, bio) = next_bio(&mut rest, bio, layout, devices).expect("an I/O has sectors");
+        let max_sectors = devices[device].block.limits().max_sectors;
+        FileStream { device, bios: BioStream::one(bio, max_sectors), rest }
+    }
+
     /// What remains of an I/O in one extent on `device`.
     pub fn on(device: DeviceId, bios: BioStream) -> FileStream {
         FileStream { device, bios, rest: Span::EMPTY }
@@ -42,6 +50,13 @@ impl FileStream {
             bios += devices[place.device].bios_of(sectors);
         }
         bios
+    }
+
+    /// The number of bios of `span` of pages.
+    pub fn bios_of_pages(mut span: Span, layout: &Layout, devices: &Devices) -> u32 {
+        std::iter::from_fn(|| layout.next_of(&mut span))
+            .map(|(place, sectors)| devices[place.device].parts_of_bio(sectors))
+            .sum()
     }
 
     /// Goes on to the next extent; false if all sectors were submitted.

@@ -87,10 +87,18 @@ impl PageIos {
         devices: &Devices,
     ) -> FileStream {
         let span = layout.span_of(range);
-        let bios_left = FileStream::bios_of(span, layout, devices);
+        // Pages that were written together are a large folio, and such folios are contiguous in memory.
+        let is_one = write && !layout.file(range.file).is_device;
+        let bios_left = match is_one {
+            true => FileStream::bios_of_pages(span, layout, devices),
+            false => FileStream::bios_of(span, layout, devices),
+        };
         let index = self.ios.insert(PageIo { range, write, bios_left }) as u32;
         let bio = Bio { owner: Owner::Pages(index).pack(), ..submitter.bio(write) };
-        FileStream::new(span, bio, Manner::PLUGGED, layout, devices)
+        match is_one {
+            true => FileStream::of_pages(span, bio, layout, devices),
+            false => FileStream::new(span, bio, Manner::PLUGGED, layout, devices),
+        }
     }
 
     /// A bio of page I/O `index` has completed. With the last bio its pages change state, and

@@ -5,7 +5,6 @@ use super::clock::Clock;
 use super::flusher::FlusherTimer;
 use super::page_io::{PageIos, Wait};
 use super::wakeups::Wakeups;
-use crate::block::BIO_SECTORS;
 use crate::containers::few::Few;
 use crate::device::{Devices, Ended, Layout};
 use crate::host::{Cpus, Host};
@@ -145,13 +144,14 @@ impl World {
         true
     }
 
-    /// Pages that are put under writeback before they are submitted: what one bio holds. A device's own pages
-    /// have one bio each. Its submitter may have to sleep for a request, unless it is appended to the plug's
+    /// Pages that are put under writeback before they are submitted: what one bio holds. That of a file
+    /// holds all that are contiguous in it, and on the disk. A device's own pages have one bio each. Its
+    /// submitter may have to sleep for a request, unless it is appended to the plug's
     /// last request: `after` is the page after the one that was submitted last.
     pub fn pages_at_once(&self, after: Option<(FileId, u64)>) -> Room {
         const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
         if !self.host.partitions {
-            return Room::from(BIO_SECTORS / PAGE_SECTORS as u32);
+            return Room::from(u32::MAX);
         }
         let Some((file, at)) = after else { return Room::from(1) };
         let mut span = self.layout.span_of(PageRange { file, first: at, pages: 1 });

@@ -24,6 +24,17 @@ impl Cpus {
         self.worked
     }
 
+    /// When the CPU is free.
+    #[inline]
+    pub fn free(&self, cpu: u16) -> Nanos {
+        self.free[usize::from(cpu)]
+    }
+
+    /// The CPU is free at that time: work done elsewhere included, which is not in [`Cpus::worked`].
+    pub fn set_free(&mut self, cpu: u16, at: Nanos) {
+        self.free[usize::from(cpu)] = at;
+    }
+
     /// Whether the CPU is busy until exactly `at`.
     #[inline]
     pub fn works_until(&self, cpu: u16, at: Nanos) -> bool {

@@ -102,16 +102,25 @@ pub enum Wait {
     Memory,
     /// This long: the process dirties pages faster than the disk writes them.
     Pause(Nanos),
+    /// Nothing but its own work until here: it copies and submits, and what comes next happens after
+    /// that.
+    Work,
 }
 
 /// The progress of a read or a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// Bytes copied from the front of the request.
+    /// Bytes done from the front of the request.
     pub bytes: u64,
+    /// Bytes at the end of these that the process copies later: after it has submitted the pages to read,
+    /// and, before Linux 7, after it has waited.
+    pub uncopied: u64,
     /// The reason to stop; `None` when the request is served, up to the end of the file.
     pub wait: Option<Wait>,
 }
+
+/// Cached pages are looked up, and then copied, so many at a time (`folio_batch`).
+const BATCH_PAGES: u64 = 31;
 
 /// The number of pages of each kind. A page may be dirty and under writeback at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,6 +159,7 @@ pub struct PageCache {
     completions: Completions,
     /// See [`Kernel`](crate::kernel::Kernel).
     background_share_has_floor: bool,
+    copies_before_it_waits: bool,
 }
 
 impl PageCache {
@@ -174,6 +184,7 @@ impl PageCache {
             unchecked: 0,
             completions: Completions::new(config.ticks),
             background_share_has_floor: config.kernel.background_share_has_floor,
+            copies_before_it_waits: config.kernel.copies_before_it_waits,
         }
     }
 
@@ -220,10 +231,10 @@ impl PageCache {
     ) -> Step {
         let end = (offset + bytes).min(self.pages.size_bytes(file));
         if offset >= end {
-            return Step { bytes: 0, wait: None };
+            return Step::default();
         }
         let mut page = offset / PAGE_BYTES;
-        let behind = end.div_ceil(PAGE_BYTES);
+        let (first, behind) = (page, end.div_ceil(PAGE_BYTES));
         // Continuing in the page where the previous read ended is not a second access.
         let same_page = page == ra.prev_pos.wrapping_sub(1) / PAGE_BYTES;
         let mut not_again = if same_page { page_bit(page) } else { 0 };
@@ -239,14 +250,33 @@ impl PageCache {
                     continue;
                 }
             }
-            if let Some(wait) = self.read_miss(file, page, behind - page, ra, out) {
-                return Step { bytes: (page * PAGE_BYTES).saturating_sub(offset), wait: Some(wait) };
+            let is_cached = self.pages.state(file, page).present() & page_bit(page) != 0;
+            let ranges = out.len();
+            let wait = self.read_miss(file, page, behind - page, ra, out);
+            let (reached, reads) = (page, out.len() > ranges);
+            page += u64::from(wait.is_none());
+            if wait.is_none() && !reads {
+                not_again = 0;
+                continue;
             }
-            page += 1;
-            not_again = 0;
+            if page == behind {
+                ra.prev_pos = end;
+            }
+            // A missing page ends the batch before it, which is then copied at once.
+            let batch = if is_cached { reached - (reached - first) % BATCH_PAGES } else { page };
+            let bytes = (page * PAGE_BYTES).min(end).saturating_sub(offset);
+            let uncopied = bytes - (batch * PAGE_BYTES).saturating_sub(offset).min(bytes);
+            return match wait {
+                None => Step { bytes, uncopied, wait: Some(Wait::Work) },
+                Some(_) if self.copies_before_it_waits => match reads && uncopied > 0 {
+                    true => Step { bytes, uncopied, wait: Some(Wait::Work) },
+                    false => Step { bytes, uncopied: 0, wait },
+                },
+                Some(_) => Step { bytes, uncopied, wait },
+            };
         }
         ra.prev_pos = end;
-        Step { bytes: end - offset, wait: None }
+        Step { bytes: end - offset, ..Step::default() }
     }
 
     /// A read has reached a page that is missing, not up to date or marked (`filemap_get_pages`);
@@ -296,7 +326,7 @@ impl PageCache {
         if let Some(page) = self.pages.next_locked(file, offset / PAGE_BYTES, end.div_ceil(PAGE_BYTES)) {
             let bytes = (page * PAGE_BYTES).saturating_sub(offset);
             let step = match bytes {
-                0 => Step { bytes: 0, wait: None },
+                0 => Step::default(),
                 _ => self.write(now, file, offset, bytes, dirtier, out),
             };
             return Step { wait: step.wait.or(Some(Wait::Lock(page))), ..step };
@@ -322,7 +352,7 @@ impl PageCache {
             if newly > 0 {
                 self.dirtied(at, now, file, dirtier, newly);
             }
-            return Step { bytes, wait: None };
+            return Step { bytes, ..Step::default() };
         }
         // Rewriting dirty pages changes no counts.
         while page < behind {
@@ -332,7 +362,13 @@ impl PageCache {
                 _ => return self.write_pages(now, file, offset, end, dirtier, out),
             }
         }
-        Step { bytes, wait: None }
+        Step { bytes, ..Step::default() }
+    }
+
+    /// The process checks the limits before it dirties the next page of the file.
+    #[inline]
+    pub fn checks_limits(&self, file: FileId, dirtier: &Dirtier) -> bool {
+        self.room(self.backing_of(file), dirtier) == 0
     }
 
     fn write_pages(
@@ -347,12 +383,15 @@ impl PageCache {
         let at = self.backing_of(file);
         let old_size = self.pages.size_bytes(file);
         let mut pos = offset;
-        let stop = |pos: u64, wait| Step { bytes: pos - offset, wait: Some(wait) };
+        let stop = |pos: u64, wait| Step { bytes: pos - offset, uncopied: 0, wait: Some(wait) };
         while pos < end {
-            if self.room(at, dirtier) == 0
-                && let Some(pause) = self.balance(at, now, dirtier)
-            {
-                return stop(pos, Wait::Pause(pause));
+            if self.room(at, dirtier) == 0 {
+                if pos > offset {
+                    return stop(pos, Wait::Work);
+                }
+                if let Some(pause) = self.balance(at, now, dirtier) {
+                    return stop(pos, Wait::Pause(pause));
+                }
             }
             let page = pos / PAGE_BYTES;
             let next = (page + 1) * PAGE_BYTES;
@@ -387,7 +426,7 @@ impl PageCache {
                 self.dirtied(at, now, file, dirtier, newly);
             }
         }
-        Step { bytes: pos - offset, wait: None }
+        Step { bytes: pos - offset, ..Step::default() }
     }
 
     /// Clean pages of the device that this process may dirty before it must check the limits.

@@ -125,7 +125,8 @@ pub trait Scheduler: Sized {
     }
 
     /// How many of the queue's `nr_requests` may be in use before `process` gets another one of
-    /// this kind (the kernel's `limit_depth`); `u32::MAX`: no limit by the scheduler.
+    /// this kind (the kernel's `limit_depth`); `u32::MAX`: no limit by the scheduler. A limit of all of
+    /// them is one too: the tags are searched in another way (`sbitmap_queue_get_shallow`).
     fn depth_limit(&self, queue: &Queue<'_>, process: ProcessId, op: Op, sync: bool) -> u32 {
         let _ = (queue, process, op, sync);
         u32::MAX

@@ -50,6 +50,9 @@ pub struct FilePlan {
     pub kind: FileKind,
     /// Its size.
     pub size: Bytes,
+    /// Its sectors on the disk, one range after the other, where a file system has placed it. Empty: it
+    /// gets room on the bare disk.
+    pub extents: Vec<Range<u64>>,
 }
 
 /// The part of a file that one process uses.
@@ -144,6 +147,35 @@ impl Plan {
             ends.push(end);
         }
         before.pop()
+    }
+
+    /// Places the regular files where a file system has them: `extents` has the sectors of each, in
+    /// their order, on a disk of `capacity`.
+    ///
+    /// # Errors
+    /// One line: another number of files, an extent outside the disk, or one that is shorter than its
+    /// file.
+    pub fn place(&mut self, extents: &[Vec<Range<u64>>], capacity: Bytes) -> Result<(), String> {
+        let regular: Vec<_> = self.files.iter_mut().filter(|file| file.kind == FileKind::Regular).collect();
+        if regular.len() != extents.len() {
+            return Err(format!("{} files, and places for {}", regular.len(), extents.len()));
+        }
+        for (file, extents) in regular.into_iter().zip(extents) {
+            let is_bad = |range: &Range<u64>| range.is_empty() || range.end > capacity.sectors();
+            if let Some(bad) = extents.iter().find(|range| is_bad(range)) {
+                return Err(format!(
+                    "{}: sectors {} to {} are not on the disk",
+                    file.path, bad.start, bad.end
+                ));
+            }
+            let (placed, size) =
+                (extents.iter().map(|range| range.end - range.start).sum(), file.size.sectors());
+            if size > placed {
+                return Err(format!("{}: {size} sectors, and places for {placed}", file.path));
+            }
+            file.extents.clone_from(extents);
+        }
+        Ok(())
     }
 
     /// The part of a file that processes use, from its beginning; all of it, if a size was given in
@@ -376,7 +408,7 @@ impl Planner<'_> {
             (FileKind::Regular, Bytes(0))
         };
         self.by_path.insert(path.clone(), file);
-        self.plan.files.push(FilePlan { path, kind, size });
+        self.plan.files.push(FilePlan { path, kind, size, extents: Vec::new() });
         file
     }
 }

@@ -4,7 +4,8 @@ use std::io;
 
 use blklab_core::units::Bytes;
 
-const PAGE: usize = 4096;
+/// Bytes of a page.
+pub(super) const PAGE: usize = 4096;
 /// Pages per chunk: a terabyte needs half a million chunk pointers (4 MB).
 const CHUNK: usize = 512;
 
@@ -45,6 +46,19 @@ impl Memory {
     /// Pages that hold data.
     pub fn pages(&self) -> u64 {
         self.pages
+    }
+
+    /// Pages of the whole disk, the last of which may go beyond it.
+    pub(super) fn pages_all(&self) -> u64 {
+        (self.chunks.len() * CHUNK) as u64
+    }
+
+    /// The number of each page that holds data, and the data, in their order.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (u64, &[u8; PAGE])> {
+        self.chunks.iter().enumerate().flat_map(|(index, chunk)| {
+            let pages = chunk.iter().flat_map(|chunk| chunk.iter().enumerate());
+            pages.filter_map(move |(within, page)| Some(((index * CHUNK + within) as u64, &**page.as_ref()?)))
+        })
     }
 
     /// Bytes of memory that hold data.

@@ -1,6 +1,7 @@
 //! The data written to the disk.
 
 mod file;
+mod image;
 mod memory;
 
 use std::io;
@@ -20,6 +21,13 @@ pub enum DataKind {
     Memory,
     /// In this sparse file, which is not removed.
     File(PathBuf),
+    /// In memory, as an image has them at the start, and written to an image at the end.
+    Image {
+        /// The first image; without one the disk is new.
+        from: Option<PathBuf>,
+        /// The last image; without one the data are lost.
+        to: Option<PathBuf>,
+    },
     /// Not at all: reads return zeros, writes are discarded.
     None,
 }
@@ -44,6 +52,8 @@ pub enum Store {
     Memory(Memory),
     /// See [`DataKind::File`].
     File(FileStore),
+    /// See [`DataKind::Image`]; the path is that of the last image.
+    Image(Memory, Option<PathBuf>),
     /// See [`DataKind::None`].
     None,
 }
@@ -52,10 +62,19 @@ impl Store {
     /// A store for a disk of `capacity`.
     ///
     /// # Errors
-    /// A file that cannot be created or opened, or that is larger than the disk.
+    /// A file that cannot be created or opened, or that is larger than the disk; a file that is no image
+    /// of such a disk.
     pub fn open(kind: &DataKind, capacity: Bytes) -> Result<Store, Error> {
+        let memory = || Memory::new(capacity, available_bytes() / 2);
         Ok(match kind {
-            DataKind::Memory => Store::Memory(Memory::new(capacity, available_bytes() / 2)),
+            DataKind::Memory => Store::Memory(memory()),
+            DataKind::Image { from, to } => {
+                let mut memory = memory();
+                if let Some(path) = from {
+                    image::load(&mut memory, path)?;
+                }
+                Store::Image(memory, to.clone())
+            }
             DataKind::File(path) => Store::File(FileStore::open(path, capacity)?),
             DataKind::None => Store::None,
         })
@@ -68,7 +87,7 @@ impl Store {
     #[inline]
     pub fn read(&self, sector: u64, data: &mut [u8]) -> io::Result<()> {
         match self {
-            Store::Memory(memory) => memory.read(sector * SECTOR_BYTES, data),
+            Store::Memory(memory) | Store::Image(memory, _) => memory.read(sector * SECTOR_BYTES, data),
             Store::File(file) => return file.read(sector * SECTOR_BYTES, data),
             Store::None => data.fill(0),
         }
@@ -82,7 +101,7 @@ impl Store {
     #[inline]
     pub fn write(&mut self, sector: u64, data: &[u8]) -> io::Result<()> {
         match self {
-            Store::Memory(memory) => memory.write(sector * SECTOR_BYTES, data),
+            Store::Memory(memory) | Store::Image(memory, _) => memory.write(sector * SECTOR_BYTES, data),
             Store::File(file) => file.write(sector * SECTOR_BYTES, data),
             Store::None => Ok(()),
         }
@@ -94,7 +113,9 @@ impl Store {
     /// The file's file system does not support holes.
     pub fn discard(&mut self, sector: u64, sectors: u64) -> io::Result<()> {
         match self {
-            Store::Memory(memory) => memory.discard(sector * SECTOR_BYTES, sectors * SECTOR_BYTES),
+            Store::Memory(memory) | Store::Image(memory, _) => {
+                memory.discard(sector * SECTOR_BYTES, sectors * SECTOR_BYTES);
+            }
             Store::File(file) => return file.discard(sector * SECTOR_BYTES, sectors * SECTOR_BYTES),
             Store::None => {}
         }
@@ -108,14 +129,25 @@ impl Store {
     pub fn flush(&self) -> io::Result<()> {
         match self {
             Store::File(file) => file.flush(),
-            Store::Memory(_) | Store::None => Ok(()),
+            Store::Memory(_) | Store::Image(..) | Store::None => Ok(()),
+        }
+    }
+
+    /// The server ends: flushes, and writes the last image.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn close(&self) -> io::Result<()> {
+        match self {
+            Store::Image(memory, Some(path)) => image::save(memory, path),
+            _ => self.flush(),
         }
     }
 
     /// Bytes of memory that hold data.
     pub fn memory_bytes(&self) -> u64 {
         match self {
-            Store::Memory(memory) => memory.bytes(),
+            Store::Memory(memory) | Store::Image(memory, _) => memory.bytes(),
             Store::File(_) | Store::None => 0,
         }
     }

@@ -17,7 +17,7 @@ use blklab_core::host::Host;
 use blklab_core::recorder::{TraceRecorder, Window};
 use blklab_core::result::{DiskCounters, RunResult};
 use blklab_core::units::{Nanos, Sector};
-use blklab_core::workload::plan::{self, Plan};
+use blklab_core::workload::plan::{self, FileKind, FilePlan, Plan};
 use blklab_core::workload::spec::JobFile;
 use blklab_disk::Report;
 use blklab_replay::{Replay, Replayed, Target, load_of, written};
@@ -25,7 +25,8 @@ use blklab_replay::{Replay, Replayed, Target, load_of, written};
 pub use native::begin_run;
 
 use crate::block::Counters;
-use crate::config::{Driver, JobConfig, Name, ReplayConfig, WindowConfig};
+use crate::config::{Driver, FileSystem, JobConfig, Name, ReplayConfig, Sectors, WindowConfig};
+use crate::laid_out;
 use crate::program;
 use crate::trace::relay::{Ready, Relay};
 use crate::trace::{Format, RecordFile, Traced};
@@ -66,6 +67,38 @@ pub struct OfDisk<'a> {
     pub device: &'a Path,
     /// Its size.
     pub capacity: Sector,
+    /// It has a volatile write cache.
+    pub has_write_cache: bool,
+    /// The job's files are in its file system.
+    pub in_files: Option<InFiles<'a>>,
+}
+
+/// Files of a job in a file system.
+#[derive(Clone, Copy, Debug)]
+pub struct InFiles<'a> {
+    /// The file system, which is mounted.
+    pub file_system: &'a FileSystem,
+    /// The places of the files.
+    pub sectors: &'a [Sectors],
+}
+
+impl InFiles<'_> {
+    /// Puts the plan's files at their places; returns the path of each, or of the disk where the job
+    /// names a device.
+    fn place(&self, plan: &mut Plan, device: &Path, capacity: Sector) -> Result<Vec<String>, String> {
+        let ranges = |file: &Sectors| file.iter().map(|&(start, count)| start..start + count).collect();
+        let extents: Vec<_> = self.sectors.iter().map(ranges).collect();
+        plan.place(&extents, capacity.to_bytes())?;
+        let mut number = 0;
+        let path = |file: &FilePlan| match file.kind {
+            FileKind::Device => device.display().to_string(),
+            FileKind::Regular => {
+                number += 1;
+                laid_out::path(self.file_system, number - 1).display().to_string()
+            }
+        };
+        Ok(plan.files.iter().map(path).collect())
+    }
 }
 
 impl Load {
@@ -92,24 +125,35 @@ impl Job {
     /// # Errors
     /// One line.
     pub fn prepare(config: &JobConfig, disk: &OfDisk<'_>, directory: &Path) -> Result<Job, String> {
-        let &OfDisk { scheduler, device, capacity, .. } = disk;
+        let &OfDisk { scheduler, device, capacity, has_write_cache, .. } = disk;
         let file = read(&config.text)?;
-        let plan = plan::plan(&file, capacity.to_bytes(), config.seed).map_err(|error| error.to_string())?;
+        let mut plan =
+            plan::plan(&file, capacity.to_bytes(), config.seed).map_err(|error| error.to_string())?;
+        let in_files = disk.in_files.map(|files| files.place(&mut plan, device, capacity)).transpose()?;
         cgroups::make(&plan)?;
         let host = host(config)?;
         let load = match config.driver {
             Driver::Fio => {
-                let devices = partitions::make(device, &plan, capacity)?;
-                let places: Vec<_> = devices.into_iter().map(FioPath::whole).collect();
-                let text = writer::job_file(&plan, &places, None, config.seed)?;
+                let is_in_files = in_files.is_some();
+                let paths = in_files.map_or_else(|| partitions::make(device, &plan, capacity), Ok)?;
+                let places: Vec<_> = paths.into_iter().map(FioPath::whole).collect();
+                let mut text = writer::job_file(&plan, &places, None, config.seed)?;
+                if is_in_files {
+                    // Of a file system's disk the guest's memory keeps all that is not zero.
+                    text.insert_str(0, "[global]\nzero_buffers\n");
+                }
                 let path = directory.join("fio.job");
                 fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
                 Load::Fio { plan, capacity }
             }
             Driver::Native => {
                 native::check(&plan)?;
-                let places = native::places(&plan, device, capacity)?;
-                let work = Box::new(native::Work::new(host, &scheduler.to_string()));
+                let whole = |path: String| native::Target { path: path.into(), start: 0 };
+                let places = match in_files {
+                    Some(paths) => paths.into_iter().map(whole).collect(),
+                    None => native::places(&plan, device, capacity)?,
+                };
+                let work = Box::new(native::Work::new(host, &scheduler.to_string(), has_write_cache));
                 Load::Native { plan, seed: config.seed, capacity, places, work }
             }
         };

@@ -27,7 +27,8 @@ _PATCHES = Path(__file__).parent
 _FILES = {
     "disk.patch": {
         name: f"drivers/scsi/blklab_{name}" for name in ("disk.c", "worker.c", "worker.h")
-    }
+    },
+    "work.patch": {"work.h": "include/linux/blklab_work.h"},
 }
 """Our files that belong to a patch, and their places in the kernel's tree."""
 _COMPILED_AT_FIRST = 755

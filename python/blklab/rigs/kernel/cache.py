@@ -22,7 +22,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from typing import Any
 from blklab.base import homes
 from blklab.base.files import text_content, write_whole
 from blklab.errors import InputError, nearest
+from blklab.rigs.kernel import config
 
 OWN_PATCHES = {
     "clock.patch": "a guest reads its clock in 256 ns steps",
@@ -37,6 +38,7 @@ OWN_PATCHES = {
     "own-cpu.patch": "a guest is slower, on one CPU",
     "disk.patch": "a guest's disk can only be ublk, neither SATA, SAS nor NVMe",
     "ticks.patch": "a guest has 100 ticks per second, not 1000",
+    "work.patch": "a buffered call costs its CPU work before it begins, not while it copies",
 }
 """Our own patches in order, each with the consequence for a kernel that it does not fit. They touch
 no scheduler."""
@@ -97,6 +99,13 @@ class Kernel:
     def to_json(self) -> dict[str, Any]:
         """Plain data, as ``blklab kernel list --json`` prints it."""
         return asdict(self) | {"image": str(self.image), "size_bytes": self.size_bytes}
+
+    def has(self, options: Collection[str]) -> bool:
+        """Whether its configuration has all of these options, named without ``CONFIG_``."""
+        if not options:
+            return True
+        found = config.parse((self.directory / "config").read_text(encoding="utf-8"))
+        return all(found.get(option) == "y" for option in options)
 
     @property
     def number(self) -> tuple[int, ...]:
@@ -258,10 +267,11 @@ def find(name: str) -> Kernel:
     return found
 
 
-def chosen(name: str | None) -> Kernel:
+def chosen(name: str | None, needs: Collection[str] = ()) -> Kernel:
     """The kernel for a run: the kernel `name`, else the newest version without changes, of which
-    the build that was made last.
+    one with blklab's own options, of which the build that was made last.
 
+    `needs` are options of the configuration: kernels that have them go before all others.
     InputError if there is none: a kernel with changes must be named.
     """
     if name is not None:
@@ -269,7 +279,11 @@ def chosen(name: str | None) -> Kernel:
     there = kernels()
     unchanged = (kernel for kernel in there if not kernel.changes)
     # Of equal ones max() takes the first, which was built last.
-    found = max(unchanged, key=lambda kernel: kernel.number, default=None)
+    found = max(
+        unchanged,
+        key=lambda kernel: (kernel.has(needs), kernel.number, not kernel.config),
+        default=None,
+    )
     if found is None:
         with_changes = ", ".join(kernel.label for kernel in there[:_NAMES_TOLD])
         raise InputError(

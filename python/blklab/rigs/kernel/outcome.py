@@ -29,6 +29,8 @@ Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """The range of a column."""
 Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 """The same, signed."""
+_FILES = Meta(max_length=1 << 17)
+_EXTENTS = Meta(max_length=1 << 20)
 _Word: TypeAlias = Annotated[str, Meta(pattern=r"\A[\x21-\x7e]{1,200}\Z")]
 
 _Found = TypeVar("_Found")
@@ -89,13 +91,30 @@ class Outcome(TypedDict):
     counters: dict[_Word, Count]
     disk: _Disk
     trace: _Traced | None
+    file_system: NotRequired[_Mounted | None]
+    moved_sectors: NotRequired[Count | None]
+
+
+class _Mounted(TypedDict):
+    kind: _Word
+    options: Annotated[str, Meta(pattern=r"\A[\x21-\x7e]{0,500}\Z")]
+
+
+class LaidOutFiles(TypedDict):
+    """The used parts of ``result.json`` of a guest that has laid files out."""
+
+    file_system: _Mounted
+    laid_out: Annotated[list[Annotated[list[tuple[Count, Count]], _EXTENTS]], _FILES]
 
 
 _FAILED = msgspec.json.Decoder(_Failed)
-_OUTCOME = msgspec.json.Decoder(Outcome)
+OUTCOME = msgspec.json.Decoder(Outcome)
+"""Of a guest that has run something."""
+LAID_OUT = msgspec.json.Decoder(LaidOutFiles)
+"""Of a guest that has laid files out."""
 
 
-def read(run: RunDirectory) -> Outcome:
+def read(run: RunDirectory, decoder: msgspec.json.Decoder[_Found]) -> _Found:
     """A guest's result. RunError if there is none, or if it contains an error."""
     try:
         text = run.read("result.json", _BYTES_MAX)
@@ -107,7 +126,7 @@ def read(run: RunDirectory) -> Outcome:
         raise RunError("the guest left no result") from None
     if error := decoded(text, _FAILED, "result.json")["error"]:
         raise RunError(f"in the guest: {shown(error[:_ERROR_LETTERS_MAX])}")
-    return decoded(text, _OUTCOME, "result.json")
+    return decoded(text, decoder, "result.json")
 
 
 class ScratchError(RunError):
@@ -134,12 +153,15 @@ def notes(outcome: Outcome, disk: Disk) -> tuple[str, ...]:
     is_ublk = device is None or device["transport"] == "ublk"
     many = 1 if device is None or is_ublk else device["hw_queues"]
     tags = min(depth, scheduler.GUEST_TAGS) if is_ublk else depth
+    mounted, moved = outcome.get("file_system"), outcome.get("moved_sectors") or 0
     fewer = (
         f"{disk.label}: a guest has {many} hardware queue{'s' if many > 1 else ''} of {tags} "
         f"commands, not {queues} of {depth}"
     )
     return (
         *([fewer] if (queues, depth) != (many, tags) else []),
+        *([f"files in {mounted['kind']} ({mounted['options']})"] if mounted else []),
+        *([f"the file system has moved {moved * 512 // 1024} KiB of the files"] if moved else []),
         *(
             f"{Path(row['tunable']).name}={row['asked']} is {row['set']}: "
             "the kernel counts in ticks"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +15,10 @@ from blklab.domain import core, scheduler
 from blklab.domain.experiment import Disk
 from blklab.errors import InputError, RunError, nearest
 from blklab.rigs.disk_data import DiskData
-from blklab.rigs.kernel import config, outcome, view, wall
+from blklab.rigs.kernel import file_systems, outcome, view, wall
 from blklab.rigs.kernel.boot import Guest, TimeTravel, boot
 from blklab.rigs.kernel.cache import Kernel
 from blklab.rigs.kernel.errors import GuestMemoryError
-
-FILE_SYSTEMS = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
-"""File systems for the disk, each with the Debian package of its mkfs."""
-_SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 
 TRACE_FORMATS = ("events", "blktrace")
 """Formats of the block layer's events: as tracefs prints them, or for blkparse and btt."""
@@ -95,7 +90,7 @@ def run(kernel: Kernel, program: Program, stdout: BinaryIO, stderr: BinaryIO) ->
             guest.run.copy("program.stdout", stdout)
             guest.run.copy("program.stderr", stderr)
         try:
-            found = outcome.read(guest.run)
+            found = outcome.read(guest.run, outcome.OUTCOME)
         except outcome.ScratchError as error:
             raise RunError(f"{error}; more of it: --scratch MIB") from None
         if program.trace is not None:
@@ -191,17 +186,10 @@ def _order(program: Program, kernel: Kernel, seen: view.View) -> dict[str, Any]:
 
 def _check_file_system(program: Program, kernel: Kernel) -> None:
     kind = program.file_system or ""
-    if kind not in FILE_SYSTEMS:
-        raise InputError(f"--mkfs: no '{kind}'{nearest(kind, FILE_SYSTEMS)}")
+    if kind not in file_systems.KINDS:
+        raise InputError(f"--mkfs: no '{kind}'{nearest(kind, file_systems.KINDS)}")
     if program.data == "none":
         raise InputError("--data none: written data are discarded, and a file system needs them")
     if not program.mount.is_absolute():
         raise InputError(f"--mount: '{program.mount}' is not absolute")
-    option = f"{kind.upper()}_FS"
-    if config.parse((kernel.directory / "config").read_text(encoding="utf-8")).get(option) != "y":
-        raise InputError(
-            f"--mkfs: the kernel '{kernel.label}' has no {kind}; one that has: "
-            f"blklab kernel build --config {option}=y --name {kind}"
-        )
-    if shutil.which(f"mkfs.{kind}", path=f"{os.environ.get('PATH', '')}:{_SBIN}") is None:
-        raise RunError(f"--mkfs: no mkfs.{kind} here: apt-get install {FILE_SYSTEMS[kind]}")
+    file_systems.check(kind, kernel, "--mkfs")

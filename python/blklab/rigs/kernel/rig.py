@@ -22,12 +22,12 @@ from blklab import _core
 from blklab.base import binaries
 from blklab.domain import core, recordings, scheduler, specs
 from blklab.domain.conditions import KernelData, KernelRigData
-from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
+from blklab.domain.experiment import Disk, Experiment, LaidOut, RigSpec, SchedulerSpec
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.scheduler import Scheduler
 from blklab.errors import InputError, RunError, nearest
 from blklab.rigs import check_workload
-from blklab.rigs.kernel import DRIVERS, cache, outcome, wall
+from blklab.rigs.kernel import DRIVERS, cache, file_systems, outcome, wall
 from blklab.rigs.kernel.boot import Guest, TimeTravel, boot
 from blklab.rigs.kernel.rundir import RunDirectory
 from blklab.rigs.kernel.view import HERE, View
@@ -37,6 +37,8 @@ from blklab.rigs.written_run import COLUMNS, SCALARS, SCALARS_BYTES_MAX, Written
 
 _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 112
+# What a file system keeps in memory beside the pages of files.
+_MIB_FILE_SYSTEM = 32
 # A guest has each I/O of a load as bytes, twice in a list, with its outcome, by its sector, and at
 # the end with its events: some 650 bytes for each of 51.
 _OF_LOAD = 14
@@ -199,7 +201,7 @@ class KernelRig(ModelledDisks):
         }
         with self._boot(kernel, files, work.memory_mib, experiment.seed) as guest:
             self._wait(guest)
-            found = outcome.read(guest.run)
+            found = outcome.read(guest.run, outcome.OUTCOME)
             result = Result.from_run(_left(guest.run))
             if not self._late_disk:
                 _check_lateness(found["disk"]["lateness"], result)
@@ -207,6 +209,10 @@ class KernelRig(ModelledDisks):
             if trace is not None:
                 _copy_trace(guest.run, found, trace)
             return replace(result, notes=notes, raw=_raw(guest.run))
+
+    def lay_out(self, name: str, disk: Disk, sizes: Sequence[int]) -> LaidOut:
+        """Files of these sizes in the file system `name`; see `blklab.rigs.kernel.file_systems`."""
+        return file_systems.lay_out(self._kernel, name, disk, sizes, self._wait)
 
     def cancel(self) -> None:
         """See :class:`blklab.rigs.Rig`."""
@@ -223,7 +229,7 @@ class KernelRig(ModelledDisks):
             kernel.image,
             [str(HERE / self._init.name)],
             files,
-            View(programs={self._init.name: self._init}),
+            View(programs={self._init.name: self._init}, mountpoints=(file_systems.MOUNT,)),
             memory_mib=memory_mib,
             time_travel=_TIME_TRAVEL,
             seed=seed,
@@ -251,11 +257,17 @@ class KernelRig(ModelledDisks):
         order = {
             "text": _flat(job),
             "seed": experiment.seed,
+            "files": None if experiment.files is None else experiment.files.places,
             "driver": self._driver,
             "host": {name: host[name] for name in sorted(cpu_work() & host.keys())},
             "window": experiment.window and asdict(experiment.window),
         }
-        return _Work({"job": order}, _memory_mib(job, host))
+        memory_mib = _memory_mib(job, host)
+        if experiment.files is None:
+            return _Work({"job": order}, memory_mib)
+        image = file_systems.image_of(experiment.files)
+        memory_mib += (len(image) >> 20) + _MIB_FILE_SYSTEM
+        return _Work({"job": order}, memory_mib, {file_systems.IMAGE["from"]: image})
 
     def _replay(self, experiment: Experiment) -> _Work:
         replays = self._recordings.replays(experiment.job)
@@ -289,13 +301,18 @@ class KernelRig(ModelledDisks):
         asked = chosen.queue()
         depth = _async_depth(chosen.name, requests and requests | asked, kernel.version)
         queue = _QUEUE | requests | depth | asked
+        files = experiment.files
+        data: dict[str, Any] = (
+            {"data": "none"} if files is None else {"data": "memory", "image": file_systems.IMAGE}
+        )
         return {
             "disk": {
                 "file": "disk.toml",
                 "overrides": list(experiment.disk.overrides),
                 "seed": experiment.seed,
-                "data": "none",
+                **data,
             },
+            "file_system": None if files is None else file_systems.order_of(files),
             **chosen.for_guest(queue, kernel.version),
             "sysctl": _sysctls(host),
             "trace": "blktrace" if is_traced else None,

@@ -11,6 +11,10 @@
  * computes, it is held, and queued again when the process has computed. If a completion or another
  * process queues it in the meantime, it comes to that one's CPU, as kblockd_mod_delayed_work_on()
  * does it. Without a process that computes, the wrapper changes nothing.
+ *
+ * Calls through the page cache compute inside the kernel (work.patch): a thread that has given its CPU
+ * and its costs (BLKLAB_THREAD) owes for what it has copied, and pays before others notice. The times
+ * at which the modelled CPUs are free again are memory that the kernel and the processes share (mmap()).
  */
 
 #include <linux/blk-mq.h>
@@ -20,22 +24,44 @@
 #include <linux/init.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
+#include <linux/math64.h>
 #include <linux/miscdevice.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/percpu.h>
 #include <linux/sbitmap.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 #include <linux/xarray.h>
 #include <trace/events/workqueue.h>
 
 #include "blklab_worker.h"
+#if __has_include(<linux/blklab_work.h>)
+#include <linux/blklab_work.h>
+#define HAS_WORK_IN_CALLS
+#endif
 
 /* The process computes until this time of CLOCK_MONOTONIC, in ns. */
 #define BLKLAB_WORK	_IOW('B', 16, __u64)
 /* A run begins: what chance has decided about tags is the same as in the simulator. */
 #define BLKLAB_BEGIN	_IO('B', 17)
+/* What calls of this thread through the page cache cost. */
+#define BLKLAB_THREAD	_IOW('B', 18, struct costs)
+
+/* The most CPUs that a modelled host has, as in the simulator. */
+#define CPUS		1024
+
+struct costs {
+	/* The modelled CPU on which the thread stays. */
+	__u64 cpu;
+	/* A call, without copying; copying, in bytes a microsecond, or 0 if it takes no time. */
+	__u64 call_ns;
+	__u64 copy_mb_s;
+	/* When the times of CPUs begin, on CLOCK_MONOTONIC. */
+	__u64 epoch_ns;
+};
 
 /* The work of one hardware queue. */
 struct worker {
@@ -123,6 +149,9 @@ static void queue_again(void)
 	}
 }
 
+/* When each modelled CPU is free, in ns since the epoch of the run. */
+static u64 *free_ns;
+
 static long compute(u64 until_ns)
 {
 	ktime_t until = ns_to_ktime(until_ns);
@@ -140,6 +169,78 @@ static long compute(u64 until_ns)
 	queue_again();
 	return error;
 }
+
+#ifdef HAS_WORK_IN_CALLS
+struct thread {
+	struct costs costs;
+	/* Not yet paid for. */
+	u64 owed_ns, owed_bytes;
+};
+
+/* By the ID of the thread. A guest is too short for the ID of another to come again. */
+static DEFINE_XARRAY(threads);
+
+void blklab_called(void)
+{
+	struct thread *t = xa_load(&threads, task_pid_nr(current));
+
+	if (t)
+		t->owed_ns += t->costs.call_ns;
+}
+
+void blklab_copied(size_t bytes)
+{
+	struct thread *t = xa_load(&threads, task_pid_nr(current));
+
+	if (t)
+		t->owed_bytes += bytes;
+}
+
+void blklab_pay(void)
+{
+	struct thread *t = xa_load(&threads, task_pid_nr(current));
+	u64 cost_ns, now_ns, *free;
+
+	if (!t)
+		return;
+	cost_ns = t->owed_ns;
+	if (t->costs.copy_mb_s)
+		cost_ns += div64_u64(t->owed_bytes * 1000, t->costs.copy_mb_s);
+	t->owed_ns = 0;
+	t->owed_bytes = 0;
+	if (!cost_ns)
+		return;
+	free = &free_ns[t->costs.cpu];
+	now_ns = ktime_get_ns() - t->costs.epoch_ns;
+	*free = max(*free, now_ns) + cost_ns;
+	compute(t->costs.epoch_ns + *free);
+}
+
+static long set_costs(void __user *from)
+{
+	struct thread *t = kzalloc(sizeof(*t), GFP_KERNEL);
+	void *before;
+
+	if (!t)
+		return -ENOMEM;
+	if (copy_from_user(&t->costs, from, sizeof(t->costs)) || t->costs.cpu >= CPUS) {
+		kfree(t);
+		return -EFAULT;
+	}
+	before = xa_store(&threads, task_pid_nr(current), t, GFP_KERNEL);
+	if (xa_is_err(before)) {
+		kfree(t);
+		return xa_err(before);
+	}
+	kfree(before);
+	return 0;
+}
+#else
+static long set_costs(void __user *from)
+{
+	return -ENOTTY;
+}
+#endif
 
 /*
  * The search for a tag begins at a random one (init_alloc_hint()), or where an earlier run has left it,
@@ -212,6 +313,8 @@ static long called(struct file *file, unsigned int number, unsigned long arg)
 		begin_run();
 		return 0;
 	}
+	if (number == BLKLAB_THREAD)
+		return set_costs((void __user *)arg);
 	if (number != BLKLAB_WORK)
 		return -ENOTTY;
 	if (copy_from_user(&until_ns, (void __user *)arg, sizeof(until_ns)))
@@ -219,9 +322,15 @@ static long called(struct file *file, unsigned int number, unsigned long arg)
 	return compute(until_ns);
 }
 
+static int map(struct file *file, struct vm_area_struct *vma)
+{
+	return remap_vmalloc_range(vma, free_ns, vma->vm_pgoff);
+}
+
 static const struct file_operations cpu_ops = {
 	.owner = THIS_MODULE,
 	.unlocked_ioctl = called,
+	.mmap = map,
 	.llseek = noop_llseek,
 };
 
@@ -234,8 +343,12 @@ static struct miscdevice device = {
 
 static int __init begin(void)
 {
-	int error = register_trace_workqueue_queue_work(queued, NULL);
+	int error;
 
+	free_ns = vmalloc_user(CPUS * sizeof(*free_ns));
+	if (!free_ns)
+		return -ENOMEM;
+	error = register_trace_workqueue_queue_work(queued, NULL);
 	return error ?: misc_register(&device);
 }
 

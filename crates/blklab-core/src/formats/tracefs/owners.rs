@@ -28,13 +28,23 @@ impl Owners {
     /// The sectors of the plan's processes on a disk of `capacity`.
     pub fn new(plan: &Plan, capacity: Sector) -> Owners {
         let layout = Layout::in_a_row(&plan.files, DeviceId(0), capacity);
-        let regions = plan.processes.iter().flat_map(|process| {
-            process.regions.iter().map(|region| {
-                let begin = layout.locate(FileId(region.file), region.start).sector.0;
-                (begin..begin + region.length.div_ceil(SECTOR_BYTES), process.id)
-            })
-        });
-        Owners::Regions(regions.collect())
+        let mut regions = Vec::new();
+        for process in &plan.processes {
+            for region in &process.regions {
+                let (first, end) =
+                    (region.start / SECTOR_BYTES, (region.start + region.length).div_ceil(SECTOR_BYTES));
+                let mut begins = 0;
+                for extent in layout.file(FileId(region.file)).extents() {
+                    let (from, to) = (first.max(begins), end.min(begins + extent.sectors));
+                    if from < to {
+                        let at = extent.start.0 + (from - begins);
+                        regions.push((at..at + (to - from), process.id));
+                    }
+                    begins += extent.sectors;
+                }
+            }
+        }
+        Owners::Regions(regions)
     }
 
     /// The processes of I/Os that are known in advance, each with its first sector. A sector belongs to
@@ -90,6 +100,24 @@ mod tests {
         let owners = Owners::new(&plan, Sector(1 << 21));
         let found = [0, 2047, 2048, 1 << 20].map(|sector| owners.of(sector));
         assert_eq!(found, [ProcessId(0), ProcessId(0), ProcessId(1), ProcessId::KERNEL]);
+        let mut placed = plan.clone();
+        let all = Sector(1 << 21).to_bytes();
+        placed.place(&[vec![100..1100, 9000..10_048], vec![5000..7048]], all).expect("as long as the files");
+        let in_pieces = Owners::new(&placed, Sector(1 << 21));
+        let found = [99, 100, 1099, 1100, 9000, 10_047, 10_048, 5000].map(|sector| in_pieces.of(sector));
+        let (a, b, none) = (ProcessId(0), ProcessId(1), ProcessId::KERNEL);
+        assert_eq!(found, [none, a, a, none, a, a, none, b]);
+        for (wrong, message) in [
+            (vec![vec![100..2148]], "2 files, and places for 1"),
+            (vec![vec![100..2147], vec![5000..7048]], "a.0.0: 2048 sectors, and places for 2047"),
+            (
+                vec![vec![0..2048], vec![(1 << 21) - 2000..(1 << 21) + 48]],
+                "sectors 2095152 to 2097200 are not",
+            ),
+        ] {
+            let refused = placed.place(&wrong, all).expect_err("wrong places");
+            assert!(refused.contains(message), "{refused}");
+        }
         let ios = [(Sector(80), ProcessId(1)), (Sector(8), ProcessId(0)), (Sector(80), ProcessId(2))];
         let of_ios = Owners::of_ios(ios.into_iter());
         let found = [0, 8, 79, 80, 1 << 20].map(|sector| of_ios.of(sector));

@@ -19,6 +19,25 @@ fn config() -> MemoryConfig {
     MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4, Kernel::LATEST)
 }
 
+/// A write by a process whose own work takes no time: until it must wait or is done.
+fn write_on(
+    cache: &mut PageCache,
+    now: Nanos,
+    file: FileId,
+    offset: u64,
+    bytes: u64,
+    dirtier: &mut Dirtier,
+) -> Step {
+    let mut done = 0;
+    loop {
+        let step = cache.write(now, file, offset + done, bytes - done, dirtier, &mut Vec::new());
+        done += step.bytes;
+        if step.wait != Some(Wait::Work) {
+            return Step { bytes: done, ..step };
+        }
+    }
+}
+
 /// The defaults, for a disk with that `max_sectors_kb`.
 fn disk(max_sectors_kb: u64) -> BackingConfig {
     let [read_ahead, max_io] = [128, max_sectors_kb].map(Bytes::from_kib);

@@ -194,6 +194,7 @@ impl Bench {
             Wait::Page(page) => self.complete_page(file, page, false),
             Wait::Lock(page) => panic!("page {page} is locked, but no sync is under way"),
             Wait::Pause(span) => self.now += span,
+            Wait::Work => {}
             Wait::Memory => assert!(self.cache.flusher_due(BackingId(0)) <= self.now, "the flusher is awake"),
         }
         if self.cache.flusher_due(BackingId(0)) <= self.now {

@@ -29,6 +29,7 @@ impl Reader {
             (offset, bytes) = (offset + step.bytes, bytes - step.bytes);
             match step.wait {
                 None => return asked,
+                Some(Wait::Work) => {}
                 Some(Wait::Page(page)) => assert_eq!(page, offset / PAGE_BYTES),
                 Some(wait) => panic!("{wait:?} with free memory and no writer"),
             }
@@ -187,14 +188,62 @@ fn a_window_omits_cached_pages() {
 }
 
 #[test]
+fn the_batch_that_reaches_a_mark_is_copied_after_the_next_window_is_submitted() {
+    // Windows of 4, 8, 16 and twice 32 pages; the last one, from 60 on, is asked for at the mark on 28 and
+    // has its own mark on 60. Of 40 pages from page 24 on the first batch of 31 ends with page 54, the
+    // second with page 60: its six pages are copied later.
+    let mut reader = Reader::new(4 * MIB, 1280, Advice::Normal);
+    reader.sequence(0, 29 * 4 * KIB, 4 * KIB);
+    let mut out = Vec::new();
+    let start = 24 * PAGE_BYTES + 100;
+    let step = reader.cache.read(reader.file, start, 40 * PAGE_BYTES, &mut reader.ra, &mut out);
+    let bytes = 61 * PAGE_BYTES - start;
+    assert_eq!(step, Step { bytes, uncopied: 6 * PAGE_BYTES, wait: Some(Wait::Work) });
+    assert_eq!(out, [PageRange { file: reader.file, first: 92, pages: 32 }]);
+    let (offset, rest) = (start + bytes, 40 * PAGE_BYTES - bytes);
+    let step = reader.cache.read(reader.file, offset, rest, &mut reader.ra, &mut out);
+    assert_eq!(step, Step { bytes: rest, ..Step::default() });
+}
+
+#[test]
+fn a_mark_on_a_page_that_is_being_read_is_no_reason_to_wait_before_the_copy_but_in_old_kernels() {
+    for (kernel, waits_first) in [(7003, false), (6012, true)] {
+        let config = MemoryConfig { kernel: Kernel::of(kernel), ..config() };
+        let mut reader = Reader::new(4 * MIB, 1280, Advice::Normal);
+        reader.cache = PageCache::new(&config, &[disk(1280)]);
+        reader.file = reader.cache.add_file(4 * MIB, BackingId(0));
+        reader.sequence(0, 4 * 4 * KIB, 4 * KIB);
+        // Page 4 on is cached; the window after it, from 12 on, is under way.
+        let mut out = Vec::new();
+        let step = reader.cache.read(reader.file, 4 * PAGE_BYTES, PAGE_BYTES, &mut reader.ra, &mut out);
+        assert_eq!(step, Step { bytes: PAGE_BYTES, uncopied: PAGE_BYTES, wait: Some(Wait::Work) });
+        assert_eq!(out, [PageRange { file: reader.file, first: 12, pages: 16 }]);
+        out.clear();
+        let mut next = |offset: u64, bytes, out: &mut Vec<_>| {
+            reader.cache.read(reader.file, offset * PAGE_BYTES, bytes * PAGE_BYTES, &mut reader.ra, out)
+        };
+        let step = next(5, 20, &mut out);
+        let (bytes, uncopied) = (7 * PAGE_BYTES, 7 * PAGE_BYTES);
+        assert_eq!(out, [PageRange { file: reader.file, first: 28, pages: 32 }]);
+        if waits_first {
+            assert_eq!(step, Step { bytes, uncopied, wait: Some(Wait::Page(12)) });
+            continue;
+        }
+        assert_eq!(step, Step { bytes, uncopied, wait: Some(Wait::Work) });
+        let step = next(12, 13, &mut out);
+        assert_eq!(step, Step { bytes: 0, uncopied: 0, wait: Some(Wait::Page(12)) });
+    }
+}
+
+#[test]
 fn a_read_ends_at_the_end_of_the_file() {
     let mut reader = Reader::new(10_000, 1280, Advice::Normal);
     let mut out = Vec::new();
     let step = reader.cache.read(reader.file, 10_000, 4096, &mut reader.ra, &mut out);
-    assert_eq!((step, out.len()), (Step { bytes: 0, wait: None }, 0));
+    assert_eq!((step, out.len()), (Step { bytes: 0, ..Step::default() }, 0));
     reader.read(8192, 1000);
     let step = reader.cache.read(reader.file, 8192, 4096, &mut reader.ra, &mut out);
-    assert_eq!(step, Step { bytes: 10_000 - 8192, wait: None });
+    assert_eq!(step, Step { bytes: 10_000 - 8192, ..Step::default() });
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn a_reader_without_memory_waits_and_the_flusher_is_woken() {
         offset += cache.write(now, file, offset, 64 * PAGE_BYTES - offset, &mut dirtier, &mut out).bytes;
     }
     let step = cache.read(file, 100 * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut out);
-    assert_eq!(step, Step { bytes: 0, wait: Some(Wait::Memory) });
+    assert_eq!(step, Step { bytes: 0, uncopied: 0, wait: Some(Wait::Memory) });
     assert!(out.is_empty() && cache.flusher_due(BackingId(0)) <= now);
     let range = cache.next_writeback(BackingId(0), now, 64).expect("everything is dirty");
     cache.write_done(range, now);

@@ -3,10 +3,9 @@
 use super::*;
 
 fn write(cache: &mut PageCache, file: FileId, first: u64, pages: u64) {
-    let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
-    let bytes = pages * PAGE_BYTES;
-    let step = cache.write(Nanos::ZERO, file, first * PAGE_BYTES, bytes, &mut dirtier, &mut out);
-    assert_eq!(step, Step { bytes, wait: None });
+    let (mut dirtier, bytes) = (cache.dirtier(), pages * PAGE_BYTES);
+    let step = write_on(cache, Nanos::ZERO, file, first * PAGE_BYTES, bytes, &mut dirtier);
+    assert_eq!(step, Step { bytes, ..Step::default() });
 }
 
 fn with_file() -> (PageCache, FileId) {

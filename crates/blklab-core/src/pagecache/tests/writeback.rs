@@ -7,9 +7,9 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 
 fn write_all(cache: &mut PageCache, now: Nanos, file: FileId, offset: u64, bytes: u64) {
-    let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
-    let step = cache.write(now, file, offset, bytes, &mut dirtier, &mut out);
-    assert_eq!(step, Step { bytes, wait: None });
+    let mut dirtier = cache.dirtier();
+    let step = write_on(cache, now, file, offset, bytes, &mut dirtier);
+    assert_eq!(step, Step { bytes, ..Step::default() });
 }
 
 fn flush(cache: &mut PageCache, now: Nanos) -> Vec<PageRange> {
@@ -205,7 +205,7 @@ impl Machine {
                 let Writer { dirtier, ready, offset, disk } =
                     self.writers.iter_mut().min_by_key(|writer| writer.ready).expect("there are writers");
                 let file = self.disks[*disk].file;
-                let step = self.cache.write(now, file, *offset, 64 * KIB, dirtier, &mut Vec::new());
+                let step = write_on(&mut self.cache, now, file, *offset, 64 * KIB, dirtier);
                 *offset += step.bytes;
                 *ready = now
                     + match step.wait {
@@ -310,13 +310,13 @@ fn time_without_writes_does_not_make_the_disk_look_slow() {
 fn no_writer_waits_below_the_free_run_ceiling() {
     let mut cache = PageCache::new(&config(), &[disk(1280)]);
     let file = cache.add_file(4 << 30, BackingId(0));
-    let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
+    let mut dirtier = cache.dirtier();
     // 8 GiB: the ceiling is (209,408 + 419,328) / 2 = 314,368 pages. Below it there are no pauses;
     // above it they start soon.
     let bytes = 314_368 * PAGE_BYTES;
-    let step = cache.write(Nanos::ZERO, file, 0, bytes, &mut dirtier, &mut out);
-    assert_eq!(step, Step { bytes, wait: None });
-    let step = cache.write(Nanos::ZERO, file, bytes, bytes / 3, &mut dirtier, &mut out);
+    let step = write_on(&mut cache, Nanos::ZERO, file, 0, bytes, &mut dirtier);
+    assert_eq!(step, Step { bytes, ..Step::default() });
+    let step = write_on(&mut cache, Nanos::ZERO, file, bytes, bytes / 3, &mut dirtier);
     assert!(matches!(step.wait, Some(Wait::Pause(_))) && step.bytes < 4 * MIB, "{step:?}");
 }
 
@@ -357,7 +357,7 @@ fn the_flusher_and_writers_wait_for_a_page_whose_writer_sleeps() {
     assert_eq!(cache.flusher_waits_for(BackingId(0)), Some((file, 2)));
     let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
     let step = cache.write(now, file, 4 * KIB, 12 * KIB, &mut dirtier, &mut out);
-    assert_eq!(step, Step { bytes: 4 * KIB, wait: Some(Wait::Lock(2)) });
+    assert_eq!(step, Step { bytes: 4 * KIB, uncopied: 0, wait: Some(Wait::Lock(2)) });
     cache.unlock(file, 2);
     let rest = cache.next_writeback(BackingId(0), now, 256);
     assert_eq!(rest, Some(PageRange { file, first: 2, pages: 2 }));

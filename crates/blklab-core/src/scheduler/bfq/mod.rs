@@ -279,7 +279,8 @@ impl Scheduler for Bfq {
     fn depth_limit(&self, _: &Queue<'_>, process: ProcessId, op: Op, sync: bool) -> u32 {
         let limit = self.depths.limit(op, sync, self.wf2q.raised_busy() > 0);
         let own = self.tasks.queue(TaskIndex::of(process), sync);
-        if own.is_some_and(|q| self.wf2q.is_over_limit(q, limit)) { 1 } else { limit }
+        let is_over = own.is_some_and(|q| self.wf2q.is_over_limit(q, limit));
+        self.depths.to_tags(if is_over { 1 } else { limit })
     }
 
     fn least_depth(&self) -> u32 {

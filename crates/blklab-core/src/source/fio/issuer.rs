@@ -216,6 +216,12 @@ impl Issuer {
         due(durability.fsync_every) || due(durability.fdatasync_every)
     }
 
+    /// A sync that is due is one of the file's times too: fsync, not fdatasync.
+    pub fn syncs_times(&self) -> bool {
+        let every = self.job.durability.fsync_every;
+        every > 0 && self.unsynced >= every
+    }
+
     /// A sync that was due took `latency`.
     pub fn synced(&mut self, latency: Nanos) {
         self.tally.sync(latency);

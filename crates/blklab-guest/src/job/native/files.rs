@@ -54,9 +54,10 @@ impl Files {
         (&self.open[index].1, start)
     }
 
-    /// Writes all data to the disk.
-    pub fn sync(&self) -> io::Result<()> {
-        self.open.iter().try_for_each(|(_, file)| file.sync_data())
+    /// Writes all data to the disk; also the files' times, if `with_times`.
+    pub fn sync(&self, with_times: bool) -> io::Result<()> {
+        let sync = |file: &File| if with_times { file.sync_all() } else { file.sync_data() };
+        self.open.iter().try_for_each(|(_, file)| sync(file))
     }
 
     /// Starts writing dirty pages of the plan's file `file`, or of all files, and drops clean

@@ -20,6 +20,7 @@ mod files;
 mod process;
 mod queue;
 mod sys;
+mod times;
 mod work;
 
 use std::fs::File;

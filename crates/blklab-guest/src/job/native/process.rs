@@ -41,6 +41,8 @@ pub struct Process<'a> {
     now: Nanos,
     /// The modelled CPU on which it stays.
     cpu: u16,
+    /// The kernel does the CPU work of its calls through the page cache.
+    is_charged_in_calls: bool,
     /// Completions that can be taken and whose CPU work is counted.
     counted: u32,
     sleeps: u64,
@@ -58,6 +60,8 @@ impl<'a> Process<'a> {
         let depth = job.queueing.depth();
         let largest = Direction::ALL.map(|d| job.access.block_sizes[d].max()).into_iter().max().unwrap_or(0);
         let now = clock() - run.epoch;
+        let cpu = run.work.cpu_of(spec);
+        let works_in_calls = !job.queueing.direct && job.queueing.engine != Engine::IoUring;
         let mut issuer = Issuer::new(spec, run.seed);
         issuer.start(now);
         Ok(Process {
@@ -69,7 +73,8 @@ impl<'a> Process<'a> {
             units: Units::new(&job.queueing),
             prepared: Vec::with_capacity(depth as usize),
             now,
-            cpu: run.work.cpu_of(spec),
+            cpu,
+            is_charged_in_calls: works_in_calls && run.work.charge_calls(cpu, run.epoch),
             counted: 0,
             sleeps: 0,
         })
@@ -81,7 +86,7 @@ impl<'a> Process<'a> {
             let more = self.pass()?;
             self.drain()?;
             if self.issuer.owes_sync() {
-                self.files.sync()?;
+                self.files.sync(true)?;
                 self.look();
                 self.issuer.synced_at_end();
             }
@@ -134,6 +139,7 @@ impl<'a> Process<'a> {
         let (work, bytes) = (self.run.work, u64::from(unit.len));
         let is_buffered = !job.queueing.direct && unit.direction != Direction::Trim;
         let done = match is_buffered {
+            true if self.is_charged_in_calls => self.now,
             true => work.call(self.cpu, self.now, bytes),
             false => work.submission(self.cpu, self.now),
         };
@@ -165,8 +171,10 @@ impl<'a> Process<'a> {
             Direction::Write => pwrite(file, buffer, at)? as u32,
             Direction::Trim => sys::discard(file, at, len.into()).map(|()| len)?,
         };
-        let waited = self.look();
-        if self.spec.job.queueing.direct || (waited && self.spec.job.durability.mode != SyncMode::None) {
+        self.look();
+        let is_durable =
+            unit.direction == Direction::Write && self.spec.job.durability.mode != SyncMode::None;
+        if self.spec.job.queueing.direct || (is_durable && self.run.work.flushes()) {
             self.work_until(self.run.work.wake(self.cpu, self.now))?;
         }
         self.issuer.submitted(1);
@@ -303,8 +311,9 @@ impl<'a> Process<'a> {
     fn sync(&mut self) -> io::Result<()> {
         self.submit(0)?;
         let begun = self.now;
-        self.files.sync()?;
-        if self.look() {
+        self.files.sync(self.issuer.syncs_times())?;
+        self.look();
+        if self.run.work.flushes() {
             self.work_until(self.run.work.wake(self.cpu, self.now))?;
         }
         self.issuer.synced(self.now.saturating_sub(begun));

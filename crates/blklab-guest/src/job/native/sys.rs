@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::ptr;
 
 use blklab_core::units::Nanos;
 use blklab_disk::service::clock;
@@ -23,6 +24,28 @@ pub fn work_until(driver: &File, at: Nanos) -> io::Result<()> {
     }
     // SAFETY: the kernel reads a number from the address.
     let result = unsafe { libc::ioctl(driver.as_raw_fd(), WORK, &at.0) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What this thread's calls through the page cache cost (`struct costs`).
+#[repr(C)]
+pub struct CallCosts {
+    /// The modelled CPU on which the thread stays.
+    pub cpu: u64,
+    /// A call, without copying.
+    pub call_ns: u64,
+    /// Copying; 0 if it takes no time.
+    pub copy_mb_s: u64,
+    /// When the times of CPUs begin, on the clock.
+    pub epoch_ns: u64,
+}
+
+/// From now on the kernel charges this thread's calls through the page cache. An error if it cannot.
+pub fn charge_calls(driver: &File, costs: &CallCosts) -> io::Result<()> {
+    /// `BLKLAB_THREAD`.
+    const THREAD: libc::Ioctl = opcode::write::<CallCosts>(b'B', 18) as libc::Ioctl;
+    // SAFETY: the kernel reads four numbers from the address.
+    let result = unsafe { libc::ioctl(driver.as_raw_fd(), THREAD, ptr::from_ref(costs)) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

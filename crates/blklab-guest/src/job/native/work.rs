@@ -10,8 +10,11 @@
 //! (`rigs/kernel/worker.c`), which holds the worker meanwhile. A kernel without the driver lets it run
 //! too early.
 //!
-//! Left out: work during a process's own sleep is counted when the process sees the completion, and
-//! that of a buffered call before the call.
+//! A buffered call works inside the kernel, which charges the process for it at the simulator's points
+//! (`rigs/kernel/work.patch`). Where it cannot, and for io_uring, whose calls threads of the kernel may
+//! finish, all is before the call.
+//!
+//! Left out: work during a process's own sleep is counted when the process sees the completion.
 
 use std::fs::File;
 use std::io;
@@ -23,22 +26,49 @@ use blklab_core::units::Nanos;
 use blklab_core::workload::machine;
 use blklab_core::workload::plan::ProcessSpec;
 
-use super::sys;
+use super::sys::{self, CallCosts};
+use super::times::CpuTimes;
 
 /// The CPUs of the modelled host, and the lock of its scheduler.
 pub struct Work {
     host: Host,
+    /// A sync ends with the completion of a flush.
+    flushes: bool,
     /// The driver for work; `None` if the kernel has none.
     driver: Option<File>,
-    shared: Mutex<(Cpus, Lock)>,
+    shared: Mutex<Shared>,
+}
+
+/// What the processes share.
+struct Shared {
+    cpus: Cpus,
+    lock: Lock,
+    /// The driver's times of the CPUs, if it has any.
+    times: Option<CpuTimes>,
 }
 
 impl Work {
-    /// Idle CPUs. A scheduler that the simulator does not have costs nothing.
-    pub fn new(host: Host, scheduler: &str) -> Work {
+    /// Idle CPUs. A scheduler that the simulator does not have costs nothing. `flushes`: the disk has a
+    /// volatile write cache.
+    pub fn new(host: Host, scheduler: &str, flushes: bool) -> Work {
         let lock = registry::info(scheduler).map_or(Lock::new(Nanos::ZERO), |info| host.lock(info));
-        let driver = (!host.takes_no_time()).then(|| File::open(sys::CPU).ok()).flatten();
-        Work { host, driver, shared: Mutex::new((Cpus::new(&host), lock)) }
+        let open = || File::options().read(true).write(true).open(sys::CPU).ok();
+        let driver = (!host.takes_no_time()).then(open).flatten();
+        let times = driver.as_ref().and_then(|driver| CpuTimes::map(driver).ok());
+        Work { host, flushes, driver, shared: Mutex::new(Shared { cpus: Cpus::new(&host), lock, times }) }
+    }
+
+    /// From now on the kernel does the work of the calling thread's calls through the page cache; false if
+    /// it cannot. The run began at `epoch` of the clock.
+    pub fn charge_calls(&self, cpu: u16, epoch: Nanos) -> bool {
+        let Some(driver) = &self.driver else { return false };
+        let costs = CallCosts {
+            cpu: cpu.into(),
+            call_ns: self.host.syscall.0,
+            copy_mb_s: self.host.copy_mb_s,
+            epoch_ns: epoch.0,
+        };
+        sys::charge_calls(driver, &costs).is_ok()
     }
 
     /// The calling process works until that time of the clock.
@@ -50,6 +80,12 @@ impl Work {
                 Ok(())
             }
         }
+    }
+
+    /// Whether a sync ends with the completion of a flush, rather than of writes, for which a process waits
+    /// in the page cache.
+    pub fn flushes(&self) -> bool {
+        self.flushes
     }
 
     /// Whether any work takes time.
@@ -67,7 +103,7 @@ impl Work {
         if self.host.is_free() {
             return now;
         }
-        self.with(|cpus, lock| cpus.submit(cpu, now, self.host.submit, lock))
+        self.with(cpu, |cpus, lock| cpus.submit(cpu, now, self.host.submit, lock))
     }
 
     /// When a buffered call that copies `bytes` has done so.
@@ -80,7 +116,7 @@ impl Work {
         if self.host.complete + self.host.wake == Nanos::ZERO {
             return now;
         }
-        self.with(|cpus, _| cpus.work_woken(cpu, now, self.host.complete))
+        self.with(cpu, |cpus, _| cpus.work_woken(cpu, now, self.host.complete))
     }
 
     /// Completions for which the process does not wait.
@@ -93,7 +129,7 @@ impl Work {
         if cost == Nanos::ZERO {
             return now;
         }
-        self.with(|cpus, _| cpus.work(cpu, now, cost))
+        self.with(cpu, |cpus, _| cpus.work(cpu, now, cost))
     }
 
     /// A completion takes no time.
@@ -101,9 +137,17 @@ impl Work {
         self.host.complete + self.host.wake == Nanos::ZERO
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Cpus, &mut Lock) -> T) -> T {
-        let (cpus, lock) = &mut *self.shared.lock().expect("no thread panics with it");
-        act(cpus, lock)
+    /// Acts on that CPU; the kernel may have let it work since the last time.
+    fn with<T>(&self, cpu: u16, act: impl FnOnce(&mut Cpus, &mut Lock) -> T) -> T {
+        let Shared { cpus, lock, times } = &mut *self.shared.lock().expect("no thread panics with it");
+        if let Some(times) = times {
+            cpus.set_free(cpu, times.get(cpu));
+        }
+        let done = act(cpus, lock);
+        if let Some(times) = times {
+            times.set(cpu, cpus.free(cpu));
+        }
+        done
     }
 }
 
@@ -120,7 +164,7 @@ mod tests {
     fn processes_of_one_cpu_share_it_and_all_share_the_schedulers_lock() {
         let host = host();
         let plan = plan("[a]\nrw=read\nsize=1m\nnumjobs=3\n");
-        let work = Work::new(host, "bfq");
+        let work = Work::new(host, "bfq", true);
         let cpus: Vec<u16> = plan.processes.iter().map(|spec| work.cpu_of(spec)).collect();
         assert_eq!(cpus, [0, 1, 0]);
         let hold = host.lock(registry::info("bfq").expect("there is one")).hold();
@@ -129,13 +173,13 @@ mod tests {
         assert_eq!(work.submission(1, Nanos::ZERO), first + hold, "waits for the lock");
         let last = first + hold + hold;
         assert_eq!(work.submission(0, Nanos::ZERO), last, "its CPU is free before the lock");
-        let none = Work::new(host, "of another kernel");
+        let none = Work::new(host, "of another kernel", true);
         assert_eq!(none.submission(0, Nanos::ZERO), host.submit);
     }
 
     #[test]
     fn a_completion_takes_time_before_its_process_runs_and_others_delay_its_next_work() {
-        let work = Work::new(Host { wake: Nanos(50), ..host() }, "none");
+        let work = Work::new(Host { wake: Nanos(50), ..host() }, "none", true);
         let done = work.wake(0, Nanos(100));
         assert_eq!(done, Nanos(150) + host().complete);
         work.completions(0, Nanos(100), 2);
@@ -145,7 +189,7 @@ mod tests {
 
     #[test]
     fn without_costs_nothing_takes_time() {
-        let work = Work::new(Host::FREE, "bfq");
+        let work = Work::new(Host::FREE, "bfq", true);
         assert!(work.is_free());
         work.completions(0, Nanos(3), 9);
         let now = Nanos(3);

@@ -74,6 +74,12 @@ impl Depths {
             self.limits[usize::from(raised)][usize::from(sync)]
         }
     }
+
+    /// What the tags are told of a limit: nothing if it allows all requests.
+    #[inline]
+    pub fn to_tags(&self, limit: u32) -> u32 {
+        if limit < self.nr_requests { limit } else { u32::MAX }
+    }
 }
 
 #[cfg(test)]
@@ -109,6 +115,12 @@ mod tests {
         assert_eq!(limits_of(&older, false), [64, 48, 32]);
         assert_eq!(limits_of(&older, true), [64, 24, 12]);
         assert_eq!(limits_of(&QueueLimits { nr_requests: 2, ..older }, true), [2, 1, 1]);
+    }
+
+    #[test]
+    fn the_tags_are_told_only_limits_below_the_number_of_requests() {
+        let depths = Depths::new(&limits());
+        assert_eq!([1, 63, 64].map(|limit| depths.to_tags(limit)), [1, 63, u32::MAX]);
     }
 
     #[test]

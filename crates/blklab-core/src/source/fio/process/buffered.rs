@@ -18,8 +18,16 @@ impl Process {
         let unit = *self.units.unit(slot);
         let (offset, left) = (unit.offset + done, u64::from(unit.len) - done);
         let file = FileId(unit.file);
+        let is_write = unit.direction == Direction::Write;
+        if is_write && world.cache.checks_limits(file, &self.dirtier) {
+            let at = self.work_off(world);
+            if at > world.now() {
+                self.state = State::Buffered { slot, done };
+                return Flow::At(at);
+            }
+        }
         self.pages.begin(false);
-        let step = if unit.direction == Direction::Read {
+        let step = if !is_write {
             let region = self.region(unit.file);
             let ra = &mut self.read_ahead[region as usize];
             world.cache.read(file, offset, left, ra, &mut self.pages.ranges)
@@ -30,10 +38,9 @@ impl Process {
             step
         };
         let done = done + step.bytes;
-        let begun = if done == step.bytes { world.host.syscall } else { Nanos::ZERO };
-        let cost = begun + world.host.copying(step.bytes);
-        self.system += cost;
-        let at = world.cpus.work(self.submitter.cpu, world.now(), cost);
+        self.owed.bytes += step.bytes - step.uncopied;
+        let at = self.work_off(world);
+        self.owed.bytes += step.uncopied;
         if self.pages.ranges.is_empty() && step.wait.is_none() {
             if world.advance_to(at) {
                 return self.buffered_done(slot, world);
@@ -43,6 +50,18 @@ impl Process {
         }
         self.state = State::BufferedPages { slot, done, wait: step.wait };
         Flow::At(at)
+    }
+
+    /// Does the CPU work that the process owes: returns when it is done.
+    #[inline]
+    fn work_off(&mut self, world: &mut World) -> Nanos {
+        let owed = std::mem::take(&mut self.owed);
+        let cost = owed.call + world.host.copying(owed.bytes);
+        if cost == Nanos::ZERO {
+            return world.now();
+        }
+        self.system += cost;
+        world.cpus.work(self.submitter.cpu, world.now(), cost)
     }
 
     /// Submits the pages, then waits for the event that the cache named.
@@ -68,7 +87,7 @@ impl Process {
                 world.sleep_until(self.submitter.actor, Wait::Lock(file, page));
                 Flow::Sleep
             }
-            Some(pagecache::Wait::Page(_) | pagecache::Wait::Lock(_)) => {
+            Some(pagecache::Wait::Page(_) | pagecache::Wait::Lock(_) | pagecache::Wait::Work) => {
                 self.go(State::Buffered { slot, done })
             }
             Some(pagecache::Wait::Memory) => {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::block::Manner;
+use crate::device::Device;
 
 /// A submission of at most this many I/Os has no plug around it as a whole (`AIO_PLUG_THRESHOLD`,
 /// and the same with io_uring).
@@ -38,14 +39,21 @@ impl Process {
         self.submit_cost(slot, world)
     }
 
-    /// A durable write to a device, by a call that waits, is followed by a flush, although the write itself
-    /// is durable (`generic_write_sync` of `blkdev_write_iter`). In a file system it is not
+    /// A durable write by a call that waits is followed by a flush: to a device always, although the write
+    /// itself is durable (`generic_write_sync` of `blkdev_write_iter`), to a file if it is not
     /// (`IOMAP_DIO_NEED_SYNC`).
     #[cold]
     pub(super) fn sync_written(&mut self, world: &mut World) -> SyncProgress {
-        let waits = world.host.partitions && !self.spec.job.queueing.engine.is_queued();
+        let waits = !self.spec.job.queueing.engine.is_queued();
         let written = self.done.front().map(|&slot| *self.units.unit(slot));
-        match written.filter(|unit| waits && unit.direction == Direction::Write) {
+        let is_due = |unit: &IoUnit| {
+            let device = world.layout.device_at(FileId(unit.file), unit.offset);
+            waits
+                && unit.direction == Direction::Write
+                && (world.layout.file(FileId(unit.file)).is_device
+                    || !self.is_durable_itself(unit, &world.devices[device], world))
+        };
+        match written.filter(is_due) {
             Some(unit) => {
                 if !self.syncing.is_running() {
                     self.syncing.begin(world.now());
@@ -149,6 +157,18 @@ impl Process {
         Ok(())
     }
 
+    /// The bio of a durable write is durable itself (FUA). That to a file is not where a flush would follow
+    /// each such bio, nor with O_SYNC, which is for the file's times too (`IOMAP_DIO_WRITE_THROUGH`): the
+    /// call syncs after it, as fdatasync does. The same of a queued I/O would be work of a kernel thread,
+    /// instead of which the bio is durable here.
+    #[inline]
+    fn is_durable_itself(&self, unit: &IoUnit, device: &Device, world: &World) -> bool {
+        let waits = !self.spec.job.queueing.engine.is_queued();
+        let is_in_a_file_system = !world.layout.file(FileId(unit.file)).is_device;
+        let dsync = self.spec.job.durability.mode == SyncMode::Dsync;
+        !(waits && is_in_a_file_system) || (dsync && !device.block.flushes_after_fua())
+    }
+
     /// A direct I/O that begins at `place` as one bio, to be cut.
     #[inline(always)]
     fn bio(&mut self, slot: u32, unit: &IoUnit, place: Location, sectors: u32, world: &World) -> Bio {
@@ -161,7 +181,9 @@ impl Process {
             sector: place.sector,
             sectors,
             sync: true,
-            fua: unit.direction == Direction::Write && job.durability.mode != SyncMode::None,
+            fua: unit.direction == Direction::Write
+                && job.durability.mode != SyncMode::None
+                && self.is_durable_itself(unit, device, world),
             idle: true,
             process: self.spec.id,
             prio,

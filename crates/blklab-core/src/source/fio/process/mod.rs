@@ -114,6 +114,16 @@ enum Flow {
     Sleep,
 }
 
+/// CPU work of a buffered call that has not been done yet. The process does it before its call has an effect on
+/// others: before it submits reads, waits, checks the limits of dirty pages, or returns.
+#[derive(Clone, Copy, Debug, Default)]
+struct Owed {
+    /// The call itself.
+    call: Nanos,
+    /// Bytes to copy.
+    bytes: u64,
+}
+
 /// The role of a process.
 #[derive(Clone, Copy, Debug)]
 enum Role {
@@ -133,6 +143,7 @@ pub struct Process {
     /// One per region of the specification.
     read_ahead: Vec<ReadAhead>,
     dirtier: Dirtier,
+    owed: Owed,
     pages: PageWork,
     syncing: Syncing,
     units: Units,
@@ -181,6 +192,7 @@ impl Process {
             issuer: Issuer::new(spec, seed),
             read_ahead: spec.regions.iter().map(open).collect(),
             dirtier: world.cache.dirtier(),
+            owed: Owed::default(),
             pages: PageWork::default(),
             syncing: Syncing::default(),
             units: Units::new(&job.queueing),
@@ -308,6 +320,7 @@ impl Process {
             return self.hand_to_thread(slot, world);
         }
         if !job.queueing.direct && unit.direction != Direction::Trim {
+            self.owed = Owed { call: world.host.syscall, bytes: 0 };
             return self.buffered(slot, 0, world);
         }
         if world.cache.is_cached(FileId(unit.file), unit.offset, u64::from(unit.len)) {

@@ -1,0 +1,196 @@
+"""File systems of the kernel rig: files at the same places on both rigs, and mounts at rest."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import blklab
+from blklab.agreement.run import IN_FILES, host
+from blklab.agreement.verdict import meets
+from blklab.base.catalogue import Entry
+from blklab.domain import specs
+from blklab.domain.experiment import Experiment, LaidOut
+from blklab.domain.result import Result
+from blklab.errors import InputError, RunError
+from blklab.rigs.kernel import cache, file_systems
+from blklab.rigs.kernel.rig import KernelRig
+from blklab.rigs.sim import SimRig
+from tests import real_kernel
+from tests.test_cli import failing
+
+READS = (
+    "[a]\ndirect=1\nrw=read\nbs=64k\nsize=3m\n"
+    "[b]\ndirect=1\nrw=randread\nbs=4k\nsize=5m\nio_size=1m\n"
+)
+
+
+@pytest.fixture
+def kernel() -> cache.Kernel:
+    return cache.find(real_kernel.with_file_systems())
+
+
+def needs(kind: str) -> None:
+    if shutil.which(f"mkfs.{kind}", path=file_systems.SBIN) is None:
+        pytest.skip(f"not installed: {file_systems.KINDS[kind]}")
+
+
+def laid_out(kernel: cache.Kernel, name: str, job: str, disk: str = "su800-128gb") -> Experiment:
+    """The job with its files in the file system `name`."""
+    needs(file_systems.FILE_SYSTEMS[name].kind)
+    entry = Entry("job", Path("job.fio"), job)
+    bare = Experiment(entry, specs.disk(disk), specs.scheduler("none"), 1, host(kernel))
+    sizes = [int(text[:-1]) << 20 for line in job.splitlines() if line.startswith("size=")
+             for text in [line.removeprefix("size=")]]  # fmt: skip
+    files = KernelRig(kernel.key).lay_out(name, bare.disk, sizes)
+    return replace(bare, files=files)
+
+
+def on_both(kernel: cache.Kernel, experiment: Experiment) -> tuple[Result, Result]:
+    ours = replace(experiment, host=dict(experiment.host) | IN_FILES)
+    return SimRig().run(ours), KernelRig(kernel.key, "native").run(experiment)
+
+
+@pytest.mark.parametrize("name", sorted(file_systems.FILE_SYSTEMS))
+def test_both_rigs_read_a_job_s_files_where_the_file_system_has_them(
+    kernel: cache.Kernel, name: str
+) -> None:
+    experiment = laid_out(kernel, name, READS)
+    assert experiment.files is not None
+    places = experiment.files.places
+    assert [sum(count for _, count in file) for file in places] == [3 << 11, 5 << 11]
+    sectors = {
+        sector for file in places for first, count in file for sector in range(first, first + count)
+    }
+    assert len(sectors) == 8 << 11, "no sector belongs to both"
+    sim, real = on_both(kernel, experiment)
+    ours, theirs = sim.overview, real.detail
+    used = set(theirs.sector.tolist())
+    if name != "btrfs":
+        assert sorted(ours.sector.tolist()) == sorted(theirs.sector.tolist())
+        assert used <= sectors, "the kernel reads only there"
+    else:
+        # Checksums are read beside.
+        assert set(ours.sector.tolist()) <= used
+    assert sim.jobs[0].read.bytes == real.jobs[0].read.bytes == 3 << 20
+    [told] = [note for note in real.notes if note.startswith("files in ")]
+    assert (
+        told
+        == f"files in {experiment.files.file_system.partition(':')[0]} ({experiment.files.mounted})"
+    )
+
+
+def test_files_that_are_not_where_the_experiment_says_are_refused(kernel: cache.Kernel) -> None:
+    experiment = laid_out(kernel, "ext4", READS)
+    assert experiment.files is not None
+    moved = tuple(
+        tuple((first + 8, count) for first, count in file) for file in experiment.files.places
+    )
+    wrong = replace(experiment, files=replace(experiment.files, places=moved))
+    with pytest.raises(RunError, match="file 0 of the file system is not where it was laid out"):
+        KernelRig(kernel.key, "native").run(wrong)
+    fewer = replace(experiment, files=replace(experiment.files, places=moved[:1]))
+    with pytest.raises(InputError, match="2 files, and places for 1"):
+        SimRig().run(fewer)
+    broken = replace(experiment, files=replace(experiment.files, image="AAAA"))
+    with pytest.raises(InputError, match="the image of the disk cannot be read"):
+        KernelRig(kernel.key, "native").run(broken)
+
+
+def test_an_overwrite_moves_data_in_btrfs_only_and_the_result_says_so(kernel: cache.Kernel) -> None:
+    job = "[a]\ndirect=1\nrw=write\nbs=64k\nsize=2m\nio_size=1m\n"
+    for name, moved in (
+        ("ext4", []),
+        ("btrfs", ["the file system has moved 1024 KiB of the files"]),
+    ):
+        real = KernelRig(kernel.key, "native").run(laid_out(kernel, name, job))
+        assert [note for note in real.notes if "moved" in note] == moved
+
+
+@pytest.mark.parametrize(
+    ("name", "load", "scheduler"),
+    [
+        ("ext4", "readers-writer", "mq-deadline"),
+        ("ext4", "write-durable", "none"),
+        ("xfs", "mix-70-30", "kyber"),
+        ("xfs", "log-and-reads", "bfq"),
+        ("btrfs:nodatacow", "read-rand-qd32", "mq-deadline"),
+    ],
+)
+def test_cells_in_file_systems_are_the_same_to_the_last_digit(
+    kernel: cache.Kernel, name: str, load: str, scheduler: str
+) -> None:
+    needs(file_systems.FILE_SYSTEMS[name].kind)
+    found = blklab.verify(
+        workloads=[load],
+        disks=["su800-128gb"],
+        schedulers=[scheduler],
+        file_systems=[name],
+        kernel=kernel.key,
+    )
+    [cell] = found.cells
+    assert cell.file_system == name
+    assert cell.sim == cell.kernel
+    assert cell.kernel.ios > 300
+
+
+def test_cells_drawn_from_the_matrix_of_file_systems_agree(kernel: cache.Kernel) -> None:
+    """Other cells each day, in the file systems that write in place."""
+    for kind in ("ext4", "xfs"):
+        needs(kind)
+    seed = date.today().toordinal()
+    found = blklab.verify(sample=10, seed=seed, file_systems=["ext4", "xfs"], kernel=kernel.key)
+    assert len(found.cells) == 10
+    assert sum(map(meets, found.cells)) >= 7, f"--seed {seed}\n{found.text}"
+
+
+def test_wrong_requests_are_one_line(
+    kernel: cache.Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    for arguments, message in (
+        (["--fs", "ext5", "--quick"], "--fs: no 'ext5'; did you mean 'ext4'?"),
+        (
+            ["--fs", "btrfs:nocow", "--quick"],
+            "--fs: no 'btrfs:nocow'; did you mean 'btrfs:nodatacow'?",
+        ),
+    ):
+        code, text = failing(capfd, monkeypatch, "verify", *arguments)
+        assert code != 0
+        assert message in text, text
+    device = tmp_path / "device.fio"
+    device.write_text("[a]\nfilename=/dev/sda\nrw=read\ndirect=1\nruntime=1\n")
+    found = blklab.verify(
+        jobs=[device], disks=["su800-128gb"], schedulers=["none"], file_systems=["ext4"],
+        kernel=kernel.key,
+    )  # fmt: skip
+    [lost] = found.uncompared
+    assert lost.reason == "--fs: device has no file, only the disk itself"
+    monkeypatch.setattr(file_systems, "SBIN", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RunError, match=r"no mkfs.xfs here: apt-get install xfsprogs$"):
+        file_systems.check("xfs", kernel, "--fs")
+
+
+def test_a_kernel_without_the_file_system_is_told_with_the_command_that_builds_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLKLAB_CACHE", str(tmp_path))
+    without = cache.Kernel("k", "7.3.4", "", "", (), (), "", 1.0, 1, names=("mine",))
+    without.directory.mkdir(parents=True)
+    (without.directory / "config").write_text("CONFIG_EXT4_FS=y\n# CONFIG_XFS_FS is not set\n")
+    with pytest.raises(InputError) as refused:
+        file_systems.check("xfs", without, "--fs")
+    assert str(refused.value) == (
+        "--fs: the kernel 'mine' has no xfs; one that has: blklab kernel build --config XFS_FS=y "
+        "--name xfs"
+    )
+
+
+def test_a_layout_is_an_input_of_a_task() -> None:
+    files = LaidOut("ext4", "rw", (((8, 8),),), "")
+    assert repr(files) == "LaidOut(file_system='ext4', mounted='rw', places=(((8, 8),),))"
