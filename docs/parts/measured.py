@@ -92,6 +92,27 @@ def _with_load_after(name: str) -> str:
     return _figures(kept).removesuffix(".\n") + after
 
 
+def tuning() -> str:
+    """The last figures of ``python -m validation.tuning``, from ``docs/data/tuning.json``."""
+    rows = data("tuning")["rows"]
+    return table(
+        ("disk", "load", "settings", "tried", "the best", "found", "behind"),
+        (
+            (
+                row["disk"],
+                row["load"],
+                number_text(row["points"]),
+                number_text(row["tried"]),
+                code(row["best"]),
+                code(row["found"]),
+                f"{100 * row['regret']:.2f} %",
+            )
+            for row in rows
+        ),
+        right=(2, 3, 6),
+    )
+
+
 def whatif_programs() -> str:
     """The last table of ``python -m validation.programs``: median errors, and shares in the bar."""
     kept = data("whatif-programs")
