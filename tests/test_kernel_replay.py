@@ -202,6 +202,29 @@ def test_faster_in_loops_and_side_by_side_both_rigs_move_each_command_at_the_sam
         assert [job.read.ios for job in there.jobs] == [job.read.ios for job in here.jobs]
 
 
+@pytest.mark.parametrize("way", ["open", "closed", "inferred"])
+@pytest.mark.parametrize(
+    ("disk", "scheduler"), [("wd10ezrx", "bfq"), ("su800-128gb", "mq-deadline")]
+)
+def test_a_job_file_and_recordings_run_at_the_same_time_as_they_do_in_the_simulator(
+    disk: str, scheduler: str, way: str
+) -> None:
+    record(READERS, "readers.rec", "wd10ezrx", "none")
+    Path("job.fio").write_text(
+        "[global]\ndirect=1\noffset=1g\n[writer]\nrw=randwrite\nbs=16k\nsize=64m\nnumber_ios=300\n"
+        "ioengine=libaio\niodepth=4\n[steady]\nrw=randread\nbs=4k\nsize=64m\nnumber_ios=100\n"
+        "thinktime=700\n"
+    )
+    load = f"job.fio+readers.rec:way={way}+readers.rec:speed=2"
+    here, there = replay(load, disk, scheduler, "sim"), replay(load, disk, scheduler)
+    assert [job.name for job in there.jobs] == [job.name for job in here.jobs]
+    check_near(there, here)
+    check_same_commands(there, here)
+    assert {job.name for job in there.jobs} >= {"writer", "steady", "readers.rec#1:r-1"}
+    assert there.duration_ns == max(job.end_ns for job in there.jobs)
+    assert any("replays the recordings beside it" in note for note in there.notes)
+
+
 def test_a_process_follows_the_ios_of_another_one_there_too() -> None:
     """A journal: its commit comes after the data of another process, which goes on after it."""
     blklab.record_run(READERS, "base.rec", disk="wd10ezrx", host=specs.GUEST)

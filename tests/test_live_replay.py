@@ -8,6 +8,7 @@ import random
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from blklab.base.journal import Journal
 from blklab.cli import app
 from blklab.errors import InputError, RunError
 from blklab.rigs.live import files
+from blklab.rigs.live.load import Load
+from blklab.rigs.live.replay_load import ReplayLoad
 from tests import loop_device
 from tests.live_runs import BLKLAB, NEEDS_PROGRAMS, disk_of, wait
 
@@ -93,6 +96,49 @@ def test_a_recording_is_replayed_into_a_file_by_its_processes(
     assert jobs[1]["job_runtime"] >= 59 * 2
     assert LATE.search(ended.stderr), ended.stderr
     assert sorted(mounted.iterdir()) == there
+
+
+def test_a_job_file_and_recordings_run_at_the_same_time_each_in_files_of_its_own(
+    tmp_path: Path, mounted: Path
+) -> None:
+    file, there = recording(tmp_path, JOBS), sorted(mounted.iterdir())
+    job = tmp_path / "job.fio"
+    job.write_text("[steady]\nrw=randread\nbs=4k\nsize=2m\ndirect=1\ntime_based=1\nruntime=1\n")
+    again = f"{file}:speed=0.5"
+    ended = call(job, file, again, "--disk", mounted, "--output-format", "json")
+    assert ended.exit_code == 0, ended.output
+    jobs = {one["jobname"]: one for one in json.loads(ended.stdout)["jobs"]}
+    names = [f"load.rec#{copy}:{name}" for copy in (1, 2) for name in ("writer-1", "reader-2")]
+    assert list(jobs) == ["steady", *names]
+    assert jobs["steady"]["read"]["total_ios"] > 100
+    assert jobs["steady"]["job_runtime"] >= 1000
+    assert [jobs[name]["read"]["total_ios"] for name in names] == [0, 60, 0, 60]
+    assert jobs[names[3]]["job_runtime"] >= 59 * 4
+    assert LATE.search(ended.stderr), ended.stderr
+    assert re.search(r"fio's processes began [\d.]+ .?s (before|after) the replay", ended.stderr)
+    assert sorted(mounted.iterdir()) == there
+
+
+@pytest.mark.parametrize("broken", [Load, ReplayLoad])
+def test_if_a_job_file_or_the_recording_beside_it_fails_the_other_one_is_ended(
+    tmp_path: Path, bare: str, broken: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, job, disk = recording(tmp_path, READS), tmp_path / "job.fio", f"/dev/{bare}"
+    job.write_text("[steady]\nrw=randread\nbs=4k\nsize=2m\ndirect=1\ntime_based=1\nruntime=300\n")
+    other = "blklab-replay" if broken is Load else "fio"
+
+    def fail(*_: object, **__: object) -> None:
+        wait(lambda: named(other, disk), f"{other} runs")
+        raise RunError("it is broken")
+
+    monkeypatch.setattr(broken, "run", fail)
+    began_s = time.monotonic()
+    # The replay would take five minutes, too.
+    error = call(job, f"{file}:speed=0.0002", "--disk", disk).exception
+    assert isinstance(error, RunError)
+    assert str(error) == "it is broken"
+    assert time.monotonic() - began_s < 120
+    assert not named(other, disk)
 
 
 def test_a_replay_that_only_reads_a_device_changes_nothing_on_it(tmp_path: Path, bare: str) -> None:
@@ -301,11 +347,19 @@ def loop_settings(name: str) -> str:
 
 def named_replays(target: str) -> list[str]:
     """Processes of blklab-replay with that target."""
+    return named("blklab-replay", target)
+
+
+def named(program: str, target: str) -> list[str]:
+    """Processes of the program that name the target, or have it open."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
             words = (place / "cmdline").read_bytes().split(b"\0")
-            if (place / "comm").read_text() == "blklab-replay\n" and target.encode() in words:
+            opened = [str(one.readlink()) for one in (place / "fd").iterdir()]
+            if (place / "comm").read_text() == f"{program}\n" and (
+                target.encode() in words or target in opened
+            ):
                 found.append(place.name)
         except OSError:
             continue

@@ -175,7 +175,6 @@ def test_a_job_file_of_any_name_stays_a_job_file(tmp_path: Path) -> None:
         (("fio", "load.rec:loops=90000"), "90000 times 406 I/Os; at most 16777216 in all"),
         (("fio", "load.rec", "oltp", "randread"), "at most one job file, found another job file"),
         (("fio", "load.rec", "sqlite"), "sqlite: expected recordings beside at most one job file"),
-        (("fio", "load.rec", "randread", "--rig", "live"), "both need --rig sim"),
         (("fio", "load.rec+missing.rec"), "no workload"),
         (("record", "sqlite", "--out", "x.rec"), "sqlite: is a program, not a job; to record one"),
         (("verify", "load.rec:way=x"), "load.rec:way=x: way: expected open, closed, inferred"),

@@ -1379,10 +1379,11 @@ def read_trace(
     device: str | None = None,
     keep_steps: bool = False,
     capacity_sectors: int | None = None,
+    plugs: bool = False,
     out: Path | None = None,
 ) -> TraceReading:
-    """Read a trace in one pass; write it to the new file `out` as a recording. InputError; OSError
-    if `out` cannot be written."""
+    """Read a trace in one pass; write it to the new file `out` as a recording. With `plugs`,
+    records of blktrace have those of all plugs. InputError; OSError if `out` cannot be written."""
 
 @final
 class TraceEdit:

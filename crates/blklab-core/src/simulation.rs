@@ -510,7 +510,8 @@ mod tests {
                 let pace = Pace::default();
                 let settings = replay::Settings { way, fit: Fit::Refuse, recorded: None, capacity, pace };
                 let setup = ReplaySetup {
-                    plan: &replay::plan(&recorded.ios, &settings).expect("it fits"),
+                    plan: &replay::plan(&recorded.ios, &recorded.tables.processes, &settings)
+                        .expect("it fits"),
                     names: &recorded.tables.processes,
                     disk: model.build(1),
                     scheduler: &scheduler,

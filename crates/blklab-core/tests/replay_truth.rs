@@ -20,7 +20,7 @@ fn replay(recorded: &Recorded, way: Way, disk: &str, scheduler: &str) -> Vec<Io>
     let model = common::disk(disk);
     let capacity = model.limits().capacity;
     let settings = Settings { way, fit: Fit::Refuse, recorded: None, capacity, pace: Pace::default() };
-    let plan = plan(&recorded.ios, &settings).expect("it fits");
+    let plan = plan(&recorded.ios, &recorded.tables.processes, &settings).expect("it fits");
     let setup = ReplaySetup {
         plan: &plan,
         names: &recorded.tables.processes,

@@ -183,6 +183,9 @@ pub struct JobConfig {
     pub seed: u64,
     /// The driver that issues the I/O.
     pub driver: Driver,
+    /// The file with recorded I/Os and their processes that the native driver replays beside the job's.
+    #[serde(default)]
+    pub beside: Option<PathBuf>,
     /// Values of the modelled host by name, for the CPU work of the native driver's processes; without
     /// them it takes no time.
     #[serde(default)]

@@ -75,7 +75,7 @@ impl Recording {
         from_ns: u64,
         until_ns: Option<u64>,
     ) -> PyResult<Recording> {
-        let wanted = Wanted { format, device, keep_steps };
+        let wanted = Wanted { format, device, keep_steps, ..Wanted::default() };
         py.detach(|| {
             let mut trace = Trace::open(&path, &wanted).map_err(bad_input)?;
             let (from, until) = (Nanos(from_ns), Nanos(until_ns.unwrap_or(u64::MAX)));
@@ -335,9 +335,9 @@ fn planned(replays: &[Py<Replay>], capacity: Sector) -> PyResult<(ReplayPlan, Na
     let mut plans = Vec::new();
     for replay in replays {
         let Replay { recording, way, fit, pace, label } = replay.get();
-        let Recording { ios, header, .. } = recording.get();
+        let Recording { ios, header, tables, .. } = recording.get();
         let settings = Settings { way: *way, fit: *fit, recorded: header.capacity, capacity, pace: *pace };
-        plans.push(plan(ios, &settings).map_err(|error| refused(error, label))?);
+        plans.push(plan(ios, &tables.processes, &settings).map_err(|error| refused(error, label))?);
     }
     fn names(replay: &Replay) -> &Names {
         &replay.recording.get().tables.processes

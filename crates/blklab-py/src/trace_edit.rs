@@ -70,7 +70,7 @@ pub fn edit_traces(
     device: Option<String>,
 ) -> PyResult<u64> {
     let parts: Vec<_> = traces.into_iter().map(|(path, edit)| (path, edit.0.clone())).collect();
-    let wanted = Wanted { format, device, keep_steps: false };
+    let wanted = Wanted { format, device, ..Wanted::default() };
     let written = py.detach(move || {
         let opened = parts.into_iter().map(|(path, edit)| {
             let trace = Trace::open(&path, &wanted)?;

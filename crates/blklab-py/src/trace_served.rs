@@ -183,7 +183,7 @@ pub fn trace_served(
     device: Option<String>,
     keep_steps: bool,
 ) -> PyResult<TraceServed> {
-    let wanted = Wanted { format, device, keep_steps };
+    let wanted = Wanted { format, device, keep_steps, ..Wanted::default() };
     let only = |rows: Option<Vec<(u64, String)>>| {
         rows.map(|rows| rows.into_iter().map(|(number, name)| Owner { number, name }).collect())
     };
@@ -229,7 +229,7 @@ pub fn trace_ios(
     device: Option<String>,
     keep_steps: bool,
 ) -> PyResult<TraceIos> {
-    let wanted = Wanted { format, device, keep_steps };
+    let wanted = Wanted { format, device, keep_steps, ..Wanted::default() };
     let read = py.detach(|| {
         let mut trace = Trace::open(&path, &wanted).map_err(Stop::Input)?;
         let (mut ios, mut count) = (Vec::new(), 0);

@@ -364,7 +364,7 @@ pub fn trace_over_time(
     device: Option<String>,
     keep_steps: bool,
 ) -> PyResult<TraceOverTime> {
-    let wanted = Wanted { format, device, keep_steps };
+    let wanted = Wanted { format, device, keep_steps, ..Wanted::default() };
     let read = py.detach(|| {
         let mut trace = Trace::open(&path, &wanted).map_err(Stop::Input)?;
         let mut over = OverTime::default();
@@ -399,7 +399,7 @@ pub fn trace_likeness(
     device: Option<String>,
     keep_steps: bool,
 ) -> PyResult<TraceLikeness> {
-    let wanted = Wanted { format, device, keep_steps };
+    let wanted = Wanted { format, device, keep_steps, ..Wanted::default() };
     let read = py.detach(|| {
         let mut trace = Trace::open(&path, &wanted).map_err(Stop::Input)?;
         let mut like = Likeness::default();
@@ -462,7 +462,8 @@ impl Stop {
 
 /// Reads a trace in one pass, and writes it to `out` as a recording.
 #[pyfunction]
-#[pyo3(signature = (path, *, format=None, device=None, keep_steps=false, capacity_sectors=None, out=None))]
+#[expect(clippy::too_many_arguments, reason = "what is read, how, and where to")]
+#[pyo3(signature = (path, *, format=None, device=None, keep_steps=false, capacity_sectors=None, plugs=false, out=None))]
 pub fn read_trace(
     py: Python<'_>,
     path: PathBuf,
@@ -470,9 +471,10 @@ pub fn read_trace(
     device: Option<String>,
     keep_steps: bool,
     capacity_sectors: Option<u64>,
+    plugs: bool,
     out: Option<PathBuf>,
 ) -> PyResult<TraceReading> {
-    let wanted = Wanted { format, device, keep_steps };
+    let wanted = Wanted { format, device, keep_steps, plugs };
     let read = py.detach(|| {
         let mut trace = Trace::open(&path, &wanted).map_err(Stop::Input)?;
         let mut header = trace.header().clone();

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use blklab_core::units::Nanos;
 use blklab_disk::service::clock;
@@ -43,14 +44,26 @@ fn main() -> ExitCode {
     }
 }
 
+/// The wall clock, by which the start of another program can be compared.
+fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn run(arguments: &Arguments) -> Result<(), String> {
     let load = load_of(&arguments.load)?;
     let target = Target::real(&arguments.target, &load, arguments.requests)?;
     let mut replay = Replay::prepare(load, target)?;
-    let epoch = clock() + BEFORE + Nanos(BEFORE_EACH.0 * replay.processes() as u64);
+    let now = clock();
+    let epoch = now + BEFORE + Nanos(BEFORE_EACH.0 * replay.processes() as u64);
+    let began_unix_ns = unix_ns() + (epoch - now).0;
     let Replayed { result, lateness, without_priority, .. } = replay.run(epoch)?;
     written::write(&result, &arguments.out)?;
-    let told = json!({"lateness": lateness.to_json(), "without_priority": without_priority});
+    let told = json!({
+        "lateness": lateness.to_json(),
+        "without_priority": without_priority,
+        "began_unix_ns": began_unix_ns,
+    });
     let path = arguments.out.join("replay.json");
     fs::write(&path, told.to_string()).map_err(|error| format!("{}: {error}", path.display()))
 }

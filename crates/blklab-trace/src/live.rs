@@ -160,10 +160,13 @@ impl<W: Write> Recorder<W> {
             let id = shared.tables.devices.id(name);
             numbers.extend(own.iter().map(|number| (*number, id)));
         }
+        let matched = Matched::live(Waiting::default(), shared, epoch.0);
+        let has_plugs =
+            [Act::Plug, Act::Unplug].iter().all(|act| format.kinds.iter().any(|kind| kind.act == *act));
         Ok(Recorder {
             format,
             devices: numbers,
-            matched: Matched::live(Waiting::default(), shared, epoch.0),
+            matched: if has_plugs { matched.with_plugs() } else { matched },
             writer: Writer::new(out, header)?,
             events: 0,
             lost: 0,

@@ -155,6 +155,12 @@ impl<E: Events> Matched<E> {
         }
     }
 
+    /// The same where the events have those of plugs if there are any.
+    #[must_use]
+    pub fn with_plugs(self) -> Matched<E> {
+        Matched { plugs: Plugs::all_known(), ..self }
+    }
+
     /// The bios of these events, the first of which may be still to come; times count from `epoch`.
     pub fn live(events: E, shared: Shared, epoch: u64) -> Matched<E> {
         let mut matched = Matched::new(events, shared);
@@ -324,7 +330,9 @@ impl<E: Events> Matched<E> {
             places.by_sector[class].insert((event.sector, number), event.sector.saturating_add(length));
         }
         let left = if event.act == Act::Insert { 0 } else { event.sectors };
-        let flags = io.flags.with_if(self.plugs.queued(event.pid, number), Flags::JOINS_PLUG);
+        // Requests of a trace without bios have left their plugs.
+        let joins = event.act == Act::Queue && self.plugs.queued(event.pid, number);
+        let flags = io.flags.with_if(joins, Flags::JOINS_PLUG);
         self.followed.push_back(Followed {
             io: Io { flags, ..io },
             left: [left, event.sectors, event.sectors],

@@ -20,6 +20,10 @@ pub struct Wanted {
     pub device: Option<String>,
     /// I/Os of one step of a coarse clock keep its time.
     pub keep_steps: bool,
+    /// The trace has an event of each plug, so that an I/O without any had none ([`Flags::BARE`]).
+    ///
+    /// [`Flags::BARE`]: blklab_base::recorded::Flags::BARE
+    pub plugs: bool,
 }
 
 /// A trace that is read, with its file's name in every error.
@@ -124,7 +128,7 @@ impl Trace {
             })?,
         };
         let files = inputs.len();
-        let spread = formats::Wanted { spread: !wanted.keep_steps };
+        let spread = formats::Wanted { spread: !wanted.keep_steps, plugs: wanted.plugs };
         let reader = formats::reader(format, inputs, spread)?;
         let device = wanted.device.clone();
         let mut trace = Trace { reader, name, format, compression, files, device, first: None };

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from blklab.api.listener import SILENT, Listener
-from blklab.api.traces import ImportedTrace, import_trace
+from blklab.api.traces import ImportedTrace, import_of_guest
 from blklab.base.files import check_directory
 from blklab.domain import core, specs
 from blklab.domain.experiment import Disk, SchedulerSpec
@@ -288,9 +288,8 @@ def run_in_kernel(
         assert told.trace is not None
         if told.trace_lost:
             raise RunError(f"the guest lost {told.trace_lost} of its events; nothing is recorded")
-        made = import_trace(
-            told.trace, record, capacity_bytes=core.disk_model(task.disk).limits.capacity_bytes
-        )
+        capacity_bytes = core.disk_model(task.disk).limits.capacity_bytes
+        made = import_of_guest(told.trace, Path(record), capacity_bytes)
         return replace(told, trace=None, recording=made)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from blklab import _core, programs
 from blklab.api.listener import SILENT, Listener
 from blklab.api.simulate import job_entry
-from blklab.api.traces import import_trace
+from blklab.api.traces import import_of_guest
 from blklab.base.catalogue import Entry
 from blklab.base.files import check_directory, new_file
 from blklab.base.journal import Journal, default_directory
@@ -115,7 +115,7 @@ def record_run(
         with place.prepared([experiment], lambda _: None), trace.open("wb") as file:
             result = place.trace(experiment, file)
         capacity_bytes = core.disk_model(experiment.disk).limits.capacity_bytes
-        import_trace(trace, path, capacity_bytes=capacity_bytes)
+        import_of_guest(trace, path, capacity_bytes)
     return result
 
 

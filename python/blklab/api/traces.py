@@ -85,9 +85,27 @@ def import_trace(
         InputError: as of `read_trace`; `out` exists; or the trace has no I/O, or I/Os twice.
         RunError: `out` cannot be written.
     """
-    path = Path(out)
+    return _imported(file, Path(out), trace_format, device, keep_steps, capacity_bytes)
+
+
+def import_of_guest(file: Path, out: Path, capacity_bytes: int) -> ImportedTrace:
+    """The same for the records of blktrace of a guest, which lack no event; of an I/O without a
+    plug, the recording says so."""
+    return _imported(file, out, None, None, False, capacity_bytes, plugs=True)
+
+
+def _imported(
+    file: str | os.PathLike[str],
+    path: Path,
+    trace_format: str | None,
+    device: str | None,
+    keep_steps: bool,
+    capacity_bytes: int | None,
+    *,
+    plugs: bool = False,
+) -> ImportedTrace:
     with new_file(path) as part:
-        reading = _read(file, trace_format, device, keep_steps, capacity_bytes, part)
+        reading = _read(file, trace_format, device, keep_steps, capacity_bytes, part, plugs=plugs)
         refused = [one for one in reading.findings if one.kind in REFUSED]
         if refused:
             raise InputError(f"{os.fspath(file)}: {finding_text(refused[0])}")
@@ -108,6 +126,8 @@ def _read(
     keep_steps: bool,
     capacity_bytes: int | None,
     out: Path | None,
+    *,
+    plugs: bool = False,
 ) -> TraceReading:
     if capacity_bytes is not None and capacity_bytes < SECTOR_BYTES:
         raise InputError(f"capacity: {capacity_bytes} bytes; expected a sector of 512 at least")
@@ -118,6 +138,7 @@ def _read(
             device=device,
             keep_steps=keep_steps,
             capacity_sectors=None if capacity_bytes is None else capacity_bytes // SECTOR_BYTES,
+            plugs=plugs,
             out=out,
         )
     if device is not None and not reading.count:

@@ -115,10 +115,14 @@ def check(name: str) -> None:
 
 
 def of_workloads(spec: RigSpec, workloads: Sequence[Entry]) -> RigSpec:
-    """The rig for these workloads: without a driver in `spec`, the kernel rig replays recordings
-    with the native one."""
-    replays = spec.name == "kernel" and all(map(recordings.is_recording, workloads))
+    """The rig for these workloads: without a driver in `spec`, the kernel rig replays recordings,
+    and runs job files beside them, with the native one."""
+    replays = spec.name == "kernel" and all(map(_has_recordings, workloads))
     return replace(spec, driver="native") if replays and spec.driver is None else spec
+
+
+def _has_recordings(workload: Entry) -> bool:
+    return bool(workload.beside) or recordings.is_recording(workload)
 
 
 def check_workload(spec: RigSpec, workload: Entry) -> None:
@@ -130,15 +134,16 @@ def check_workload(spec: RigSpec, workload: Entry) -> None:
             f"{workload.name}: is a real program; --rig {name} does not run programs, they "
             f"need {able}"
         )
-    if workload.beside and not recordings.is_recording(workload) and name != "sim":
+    if workload.beside and programs.is_program(workload):
         raise InputError(
-            f"{workload.name}: is a job file beside recordings; --rig {name} runs one or the "
-            "other, both need --rig sim"
+            f"{workload.name}: is a real program; recordings are replayed beside job files and "
+            "other recordings"
         )
-    if recordings.is_recording(workload) and spec.driver == "fio":
+    if _has_recordings(workload) and spec.driver == "fio":
+        what = "is" if recordings.is_recording(workload) else "has beside it"
         raise InputError(
-            f"{workload.name}: is recorded I/O, which fio does not replay; use --driver native, or "
-            "leave out --driver"
+            f"{workload.name}: {what} recorded I/O, which fio does not replay; use --driver "
+            "native, or leave out --driver"
         )
 
 

@@ -8,6 +8,7 @@ mod watch;
 
 use std::fs;
 use std::path::Path;
+use std::thread;
 
 use blklab_core::formats::fio::jobfile::{self, Bare};
 use blklab_core::formats::fio::output;
@@ -52,9 +53,45 @@ enum Load {
     /// fio itself, which reads its job file.
     Fio { plan: Plan, capacity: Sector },
     /// The native driver: the places of the plan's files, and the CPU work of its processes.
-    Native { plan: Plan, seed: u64, capacity: Sector, places: Vec<native::Target>, work: Box<native::Work> },
+    Native(Box<Native>),
     /// Recorded I/O.
     Replay(Replay),
+}
+
+/// A load of the native driver.
+struct Native {
+    plan: Plan,
+    seed: u64,
+    capacity: Sector,
+    places: Vec<native::Target>,
+    work: native::Work,
+    /// Recorded I/O that comes at the same time, of processes with numbers behind those of the plan.
+    beside: Option<Replay>,
+}
+
+impl Native {
+    fn owners(&self) -> Owners {
+        let owners = Owners::new(&self.plan, self.capacity);
+        match &self.beside {
+            None => owners,
+            Some(replay) => owners.beside(replay.owners(), self.plan.processes.len() as u32),
+        }
+    }
+
+    /// Runs it from `epoch` of the clock on; and the replay beside it.
+    fn run(&mut self, epoch: Nanos) -> Result<(RunResult, Option<Replayed>), String> {
+        let Native { plan, seed, places, work, beside, .. } = self;
+        let jobs = || native::run(plan, *seed, places, work, epoch);
+        let Some(replay) = beside else { return Ok((jobs()?, None)) };
+        thread::scope(|scope| {
+            let name = "replay".to_owned();
+            let replayed = thread::Builder::new().name(name).spawn_scoped(scope, || replay.run(epoch));
+            let replayed = replayed.map_err(|error| format!("a thread for the replay: {error}"))?;
+            let result = jobs();
+            let replayed = replayed.join().map_err(|_| "the replay panicked")?;
+            Ok((result?, Some(replayed?)))
+        })
+    }
 }
 
 /// The disk of a load.
@@ -104,10 +141,18 @@ impl InFiles<'_> {
 impl Load {
     fn owners(&self) -> Owners {
         match self {
-            Load::Fio { plan, capacity } | Load::Native { plan, capacity, .. } => {
-                Owners::new(plan, *capacity)
-            }
+            Load::Fio { plan, capacity } => Owners::new(plan, *capacity),
+            Load::Native(native) => native.owners(),
             Load::Replay(replay) => replay.owners(),
+        }
+    }
+
+    /// There is recorded I/O in it.
+    fn has_replay(&self) -> bool {
+        match self {
+            Load::Fio { .. } => false,
+            Load::Native(native) => native.beside.is_some(),
+            Load::Replay(_) => true,
         }
     }
 
@@ -132,6 +177,9 @@ impl Job {
         let in_files = disk.in_files.map(|files| files.place(&mut plan, device, capacity)).transpose()?;
         cgroups::make(&plan)?;
         let host = host(config)?;
+        if config.beside.is_some() && config.driver == Driver::Fio {
+            return Err("beside: only the native driver replays recorded I/O".to_owned());
+        }
         let load = match config.driver {
             Driver::Fio => {
                 let is_in_files = in_files.is_some();
@@ -153,8 +201,10 @@ impl Job {
                     Some(paths) => paths.into_iter().map(whole).collect(),
                     None => native::places(&plan, device, capacity)?,
                 };
-                let work = Box::new(native::Work::new(host, &scheduler.to_string(), has_write_cache));
-                Load::Native { plan, seed: config.seed, capacity, places, work }
+                let work = native::Work::new(host, &scheduler.to_string(), has_write_cache);
+                let beside = config.beside.as_ref().map(|file| replay(file, disk, directory)).transpose()?;
+                let seed = config.seed;
+                Load::Native(Box::new(Native { plan, seed, capacity, places, work, beside }))
             }
         };
         Job::of(load, config.window, disk, directory)
@@ -165,10 +215,7 @@ impl Job {
     /// # Errors
     /// One line.
     pub fn prepare_replay(config: &ReplayConfig, disk: &OfDisk<'_>, directory: &Path) -> Result<Job, String> {
-        let file = directory.join(&config.file);
-        let load = load_of(&file)?;
-        let target = Target::model(disk.device, disk.capacity, &load)?;
-        let replay = Replay::prepare(load, target)?;
+        let replay = replay(&config.file, disk, directory)?;
         Job::of(Load::Replay(replay), config.window, disk, directory)
     }
 
@@ -200,12 +247,14 @@ impl Job {
         let trace = self.window.map_or_else(TraceRecorder::default, TraceRecorder::of);
         let (owners, is_seen) = (self.load.owners(), self.load.is_seen_in_events());
         let watch = Follower::new(epoch, owners, trace, is_seen, self.records.take());
-        let is_replay = matches!(self.load, Load::Replay(_));
-        let watch = if is_replay { watch.keeping_bios() } else { watch };
+        let watch = if self.load.has_replay() { watch.keeping_bios() } else { watch };
         let relay = self.ready.take().ok_or("a job runs once")?.start(watch)?;
         let result = match &mut self.load {
             Load::Fio { plan, .. } => run_fio(plan, directory),
-            Load::Native { plan, seed, places, work, .. } => native::run(plan, *seed, places, work, epoch),
+            Load::Native(native) => native.run(epoch).map(|(result, replayed)| {
+                self.replayed = replayed;
+                result
+            }),
             Load::Replay(replay) => replay.run(epoch).map(|replayed| {
                 self.replayed = Some(replayed);
                 RunResult::default()
@@ -232,7 +281,11 @@ impl Job {
         let (watched, file) = watch.finish();
         self.traced = file.map(|file| file.traced(lost));
         if let Some(replayed) = self.replayed.take() {
-            self.result = if lost > 0 { replayed.result } else { replayed.with_ends(&watched.ended) };
+            let replayed = if lost > 0 { replayed.result } else { replayed.with_ends(&watched.ended) };
+            self.result = match self.load {
+                Load::Replay(_) => replayed,
+                _ => both(std::mem::take(&mut self.result), replayed),
+            };
         }
         // With gaps in the events the queue would be wrong: none.
         if lost > 0 {
@@ -243,9 +296,7 @@ impl Job {
         let result = &mut self.result;
         let driver = (std::mem::take(&mut result.series), Nanos(result.series_interval_ns));
         let (series, interval) = match self.load {
-            Load::Native { .. } | Load::Replay(_) => {
-                watch::joined(driver, (watched.series, watched.interval))
-            }
+            Load::Native(_) | Load::Replay(_) => watch::joined(driver, (watched.series, watched.interval)),
             Load::Fio { .. } if self.load.is_seen_in_events() => (watched.series, watched.interval),
             Load::Fio { .. } => (watch::queue_alone(watched.series), watched.interval),
         };
@@ -271,6 +322,24 @@ impl Job {
         self.result.disk = disk_counters(counters, report, &self.result.disk);
         written::write(&self.result, directory)
     }
+}
+
+/// The recorded I/O in `file`, prepared.
+fn replay(file: &Path, disk: &OfDisk<'_>, directory: &Path) -> Result<Replay, String> {
+    let load = load_of(&directory.join(file))?;
+    let target = Target::model(disk.device, disk.capacity, &load)?;
+    Replay::prepare(load, target)
+}
+
+/// The processes of a job file, and those of the replay beside them.
+fn both(mut jobs: RunResult, replayed: RunResult) -> RunResult {
+    let of = |result: &mut RunResult| (std::mem::take(&mut result.series), Nanos(result.series_interval_ns));
+    let mut replayed = replayed;
+    let (series, interval) = watch::together(of(&mut jobs), of(&mut replayed));
+    (jobs.series, jobs.series_interval_ns) = (series, interval.0);
+    jobs.duration_ns = jobs.duration_ns.max(replayed.duration_ns);
+    jobs.jobs.append(&mut replayed.jobs);
+    jobs
 }
 
 fn run_fio(plan: &Plan, directory: &Path) -> Result<RunResult, String> {

@@ -197,11 +197,13 @@ fn row(line: &[u8]) -> Option<Format> {
 pub struct Wanted {
     /// I/Os of one step of a coarse clock are spread over it.
     pub spread: bool,
+    /// Records of blktrace have those of all plugs.
+    pub plugs: bool,
 }
 
 impl Default for Wanted {
     fn default() -> Wanted {
-        Wanted { spread: true }
+        Wanted { spread: true, plugs: false }
     }
 }
 
@@ -216,7 +218,8 @@ pub fn reader(
 ) -> Result<Box<dyn Records + Send>, InputError> {
     let mut shared = Shared::default();
     if format == BLKTRACE {
-        return Ok(Box::new(Matched::new(blktrace::Blktrace::new(inputs), shared)));
+        let matched = Matched::new(blktrace::Blktrace::new(inputs), shared);
+        return Ok(Box::new(if wanted.plugs { matched.with_plugs() } else { matched }));
     }
     let Some(input) = inputs.pop() else { return Err(InputError::new("no file")) };
     let spread = wanted.spread;

@@ -263,27 +263,42 @@ class KernelRig(ModelledDisks):
             "window": experiment.window and asdict(experiment.window),
         }
         memory_mib = _memory_mib(job, host)
-        if experiment.files is None:
-            return _Work({"job": order}, memory_mib)
-        image = file_systems.image_of(experiment.files)
-        memory_mib += (len(image) >> 20) + _MIB_FILE_SYSTEM
-        return _Work({"job": order}, memory_mib, {file_systems.IMAGE["from"]: image})
+        files: dict[str, bytes] = {}
+        notes: tuple[str, ...] = ()
+        if experiment.files is not None:
+            image = file_systems.image_of(experiment.files)
+            memory_mib += (len(image) >> 20) + _MIB_FILE_SYSTEM
+            files[file_systems.IMAGE["from"]] = image
+        if experiment.job.beside:
+            files[_LOAD], more_mib, notes = self._load(experiment)
+            memory_mib += more_mib
+            order |= {"driver": "native", "beside": _LOAD}
+        return _Work({"job": order}, memory_mib, files, notes)
 
     def _replay(self, experiment: Experiment) -> _Work:
+        load, more_mib, notes = self._load(experiment)
+        order = {"file": _LOAD, "window": experiment.window and asdict(experiment.window)}
+        return _Work({"replay": order}, _MIB_DIRECT + more_mib, {_LOAD: load}, notes)
+
+    def _load(self, experiment: Experiment) -> tuple[bytes, int, tuple[str, ...]]:
+        """The workload's recordings for the guest, the memory that they need there, and notes."""
         replays = self._recordings.replays(experiment.job)
         disk = core.disk_model(experiment.disk)
         with core.core_types():
             load, told, beyond = _core.replay_load(replays, disk)
-        order = {"file": _LOAD, "window": experiment.window and asdict(experiment.window)}
-        memory_mib = _MIB_DIRECT + (
-            (len(load) * _OF_LOAD + told.processes * _OF_PROCESS_BYTES) >> 20
+        more_mib = (len(load) * _OF_LOAD + told.processes * _OF_PROCESS_BYTES) >> 20
+        how = (
+            "the native driver replays it, without CPU work: the recorded times contain it"
+            if recordings.is_recording(experiment.job)
+            else "the native driver runs the job file, and replays the recordings beside it, which "
+            "take no CPU work: their times contain it"
         )
         notes = (
-            "the native driver replays it, without CPU work: the recorded times contain it",
+            how,
             *recordings.notes(told, recordings.every(experiment.job)),
             *recordings.beyond(beyond, "the disk has none" if disk.limits.rotational else ""),
         )
-        return _Work({"replay": order}, memory_mib, {_LOAD: load}, notes)
+        return load, more_mib, notes
 
     def _order(
         self,

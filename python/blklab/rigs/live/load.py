@@ -26,7 +26,9 @@ from blklab.rigs.live.target import Target
 DEVICE_FILE_BYTES = 4 << 30
 """In a directory, a job that names a device gets a file of this size instead, or a smaller one if
 there is no room."""
-_JOB, _OUTPUT = "job.fio", "fio.json"
+_JOB = "job.fio"
+OUTPUT = "fio.json"
+"""fio's report, in its directory and among a result's raw files."""
 # fio's own error message follows these.
 _FIO = "fio: "
 
@@ -125,7 +127,7 @@ class Load:
             "fio",
             "--eta=never",
             "--output-format=json+",
-            f"--output={directory / _OUTPUT}",
+            f"--output={directory / OUTPUT}",
             str(directory / _JOB),
         ]
         begin(self.places(laid))
@@ -133,14 +135,14 @@ class Load:
         where = self.target.path if laid is None else laid.directory
         around = wall.around_fio(where, [directory, *(cgroups.writable() if cgroups else ())])
         ended = program.run(command, directory if laid is None else where, wall=around)
-        text = _read(directory / _OUTPUT)
+        text = _read(directory / OUTPUT)
         if ended.code != 0:
             raise RunError(f"{_FIO}{_reason(ended.stderr + text)}")
         try:
             run = self.job.read(text, 0)
         except InputError as error:
             raise RunError(str(error)) from error
-        result = replace(Result.from_run(run), raw={_OUTPUT: text.encode()})
+        result = replace(Result.from_run(run), raw={OUTPUT: text.encode()})
         return _with_duration(result), ended.cpu_s
 
     def _text(self, laid: LaidFiles | None, cgroups: Made | None, *, warm: bool) -> str:

@@ -8,12 +8,13 @@ from typing import TypeAlias
 from blklab.base.text import shown
 from blklab.base.units import duration_text, size_text
 from blklab.rigs.live import precondition, target
+from blklab.rigs.live.beside_load import BesideLoad
 from blklab.rigs.live.load import Load
 from blklab.rigs.live.program import confined
 from blklab.rigs.live.program_load import ProgramLoad
 from blklab.rigs.live.replay_load import ReplayLoad
 
-AnyLoad: TypeAlias = Load | ProgramLoad | ReplayLoad
+AnyLoad: TypeAlias = Load | ProgramLoad | ReplayLoad | BesideLoad
 """A workload on its target."""
 
 _BETWEEN_S = 1.0

@@ -61,10 +61,10 @@ def confined() -> tuple[str, ...]:
 
 
 class Program:
-    """One run of a program, which another thread can end."""
+    """Runs of programs, one or several at a time, which another thread can end."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+        self._processes: set[subprocess.Popen[str]] = set()
         self._lock = threading.Lock()
         self._killed = False
 
@@ -86,7 +86,7 @@ class Program:
         with self._lock:
             if self._killed:
                 raise KeyboardInterrupt
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 [*deadly, *confined(), *wall, *command],
                 cwd=directory,
                 stdin=pipe,
@@ -97,7 +97,7 @@ class Program:
                 # Ctrl-C on the terminal must only reach us.
                 start_new_session=True,
             )
-        process = self._process
+            self._processes.add(process)
         try:
             # An empty line: it has failed, with the reason on stderr.
             if begin is not None and process.stdout is not None and process.stdout.readline():
@@ -106,6 +106,8 @@ class Program:
         finally:
             _end(process)
             process.wait()
+            with self._lock:
+                self._processes.discard(process)
         if self._killed:
             raise KeyboardInterrupt
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -116,8 +118,16 @@ class Program:
         """End it and all its children, or prevent its start."""
         with self._lock:
             self._killed = True
-            if self._process is not None:
-                _end(self._process)
+            self._end()
+
+    def end(self) -> None:
+        """End what runs now, and all its children: its code is that of a killed program."""
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        for process in self._processes:
+            _end(process)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

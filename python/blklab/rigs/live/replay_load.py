@@ -51,6 +51,7 @@ class _Lateness(TypedDict):
 class _Told(TypedDict):
     lateness: _Lateness
     without_priority: int
+    began_unix_ns: int
 
 
 _DECODER = msgspec.json.Decoder(_Told)
@@ -74,6 +75,8 @@ class ReplayLoad:
     """Its duration as recorded, at the chosen speed."""
     notes: tuple[str, ...]
     """What is not as it was recorded."""
+    number: int = 0
+    """That of its file."""
 
     is_direct: ClassVar[bool] = True
     cgroups: ClassVar[list[Group]] = []
@@ -118,7 +121,7 @@ class ReplayLoad:
 
     def places(self, laid: LaidFiles | None) -> Files:
         """The file, or the used places of a device."""
-        return self.used if laid is None else [(laid.path(0), 0, self.size_bytes)]
+        return self.used if laid is None else [(laid.path(self.number), 0, self.size_bytes)]
 
     def run(
         self,
@@ -137,7 +140,7 @@ class ReplayLoad:
         binary = binaries.find("blklab-replay")
         where = self.target.path if laid is None else laid.directory
         # Relative to this directory, the name of the file is a number.
-        on = str(self.target.path) if laid is None else "0"
+        on = str(self.target.path if laid is None else self.number)
         command = [
             str(binary),
             f"--requests={_requests(self.target) // _SHARE_OF_REQUESTS}",
@@ -158,6 +161,10 @@ class ReplayLoad:
             raise RunError(f"{self.name}: blklab-replay left no result: {error}") from error
         result = Result.from_run(WrittenRun(scalars, columns, "blklab-replay"))
         return replace(result, notes=(*self.notes, *_told(told))), ended.cpu_s
+
+    def began_unix_ns(self, directory: Path) -> int:
+        """When the replay of a `run` in that directory began: its time zero."""
+        return _DECODER.decode((directory / _TOLD).read_bytes())["began_unix_ns"]
 
 
 def _told(told: _Told) -> list[str]:

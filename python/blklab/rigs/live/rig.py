@@ -46,6 +46,7 @@ from blklab.rigs.live import (
     target,
     wall,
 )
+from blklab.rigs.live.beside_load import BesideLoad
 from blklab.rigs.live.borrowed import Borrowed, borrowing
 from blklab.rigs.live.counters import Sampler
 from blklab.rigs.live.frequency import Frequency
@@ -294,6 +295,8 @@ class LiveRig:
             return ProgramLoad.of(experiment, found, room)
         if recordings.is_recording(experiment.job):
             return self._planned.of(experiment, found, room)
+        if experiment.job.beside:
+            return BesideLoad.of(experiment, found, room, self._planned)
         return Load.of(experiment, found, room)
 
     def _unsteady(self, experiment: Experiment, result: Result) -> str | None:

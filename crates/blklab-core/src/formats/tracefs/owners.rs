@@ -15,6 +15,13 @@ pub enum Owners {
     Regions(Vec<(Range<u64>, ProcessId)>),
     /// The first sector of each I/O, in their order.
     Ios(Vec<(u64, ProcessId)>),
+    /// Both at once, whose places may be the same.
+    Beside {
+        /// The processes that have regions.
+        regions: Box<Owners>,
+        /// The known I/Os.
+        ios: Box<Owners>,
+    },
 }
 
 impl Default for Owners {
@@ -56,6 +63,19 @@ impl Owners {
         Owners::Ios(starts)
     }
 
+    /// These, and known I/Os of other processes, whose numbers begin at `first`. A sector at which such an
+    /// I/O begins is its own, others are those of a region that has them.
+    pub fn beside(self, ios: Owners, first: u32) -> Owners {
+        let ios = match ios {
+            Owners::Ios(starts) => {
+                let behind = |(start, process): (u64, ProcessId)| (start, ProcessId(process.0 + first));
+                Owners::Ios(starts.into_iter().map(behind).collect())
+            }
+            other => other,
+        };
+        Owners::Beside { regions: Box::new(self), ios: Box::new(ios) }
+    }
+
     /// The same where the planned disk is a partition that begins at `first` of another disk.
     pub fn shifted(self, first: Sector) -> Owners {
         let moved = |sector: u64| sector.saturating_add(first.0);
@@ -67,12 +87,24 @@ impl Owners {
             Owners::Ios(starts) => {
                 Owners::Ios(starts.into_iter().map(|(start, process)| (moved(start), process)).collect())
             }
+            Owners::Beside { regions, ios } => Owners::Beside {
+                regions: Box::new(regions.shifted(first)),
+                ios: Box::new(ios.shifted(first)),
+            },
         }
     }
 
     /// The process that uses this sector, the first of several; the kernel if there is none.
     pub fn of(&self, sector: u64) -> ProcessId {
         let found = match self {
+            Owners::Beside { regions, ios } => {
+                let at_its_begin = match &**ios {
+                    Owners::Ios(starts) => starts.binary_search_by_key(&sector, |(start, _)| *start).is_ok(),
+                    _ => false,
+                };
+                let region = regions.of(sector);
+                Some(if at_its_begin || region == ProcessId::KERNEL { ios.of(sector) } else { region })
+            }
             Owners::Regions(regions) => {
                 regions.iter().find(|(range, _)| range.contains(&sector)).map(|(_, process)| *process)
             }
@@ -125,5 +157,9 @@ mod tests {
         assert_eq!(of_ios.shifted(Sector(8)).of(87), ProcessId(0));
         let shifted = owners.shifted(Sector(2048));
         assert_eq!([2047, 2048].map(|sector| shifted.of(sector)), [ProcessId::KERNEL, ProcessId(0)]);
+        let known = Owners::of_ios([(Sector(2080), ProcessId(0)), (Sector(9000), ProcessId(1))].into_iter());
+        let both = shifted.beside(known, 2);
+        let found = [2048, 2080, 2088, 9000, 9008].map(|sector| both.of(sector));
+        assert_eq!(found, [0, 2, 0, 3, 3].map(ProcessId));
     }
 }

@@ -6,19 +6,22 @@
 
 use std::collections::HashMap;
 
-use super::history::History;
 use super::inferred::SOON;
 use super::plan::Candidate;
 use crate::request::ProcessId;
 use crate::units::Nanos;
 
-/// The least share of a process's I/Os that were free to come with which it follows another one, and
-/// how many times as often as by chance that must be. Estimates.
+/// The least share of a process's I/Os that were free to come with which it follows another one, unless
+/// they come at once, and how many times as often as by chance that must be. Estimates.
 const SHARE: f64 = 0.5;
 const BEYOND_CHANCE: f64 = 5.0;
 
 /// How likely it may be that a process that follows no other seems to. An estimate.
 const MISTAKEN: f64 = 0.01;
+
+/// Parts of `SOON` within which completions are looked for. A process that is woken at once needs few I/Os
+/// to show that it waits; one that has some work to do first needs more.
+const WITHIN: [u64; 3] = [1, 10, 100];
 
 /// So many endings before an I/O are looked at.
 const LOOKED_AT: usize = 64;
@@ -28,6 +31,15 @@ const LOOKED_AT: usize = 64;
 struct Ending {
     time: Nanos,
     io: u32,
+}
+
+/// An I/O that another one follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// Its index.
+    pub io: u32,
+    /// All of its process before it are waited for, too: with it, the process paused.
+    pub drains: bool,
 }
 
 /// The completions of one kind.
@@ -46,15 +58,20 @@ impl Endings {
         Endings { sorted, counts }
     }
 
-    /// Those of other processes shortly before an I/O, the latest first.
-    fn before<'a>(&'a self, index: usize, kept: &'a [Candidate]) -> impl Iterator<Item = u32> + 'a {
+    /// Those of other processes so shortly before an I/O, the latest first.
+    fn before<'a>(
+        &'a self,
+        index: usize,
+        soon: Nanos,
+        kept: &'a [Candidate],
+    ) -> impl Iterator<Item = u32> + 'a {
         let Candidate { recorded, replay, .. } = &kept[index];
         let until = self.sorted.partition_point(|ending| ending.time <= recorded.queued);
         self.sorted[..until]
             .iter()
             .rev()
             .take(LOOKED_AT)
-            .take_while(|ending| recorded.queued - ending.time <= SOON)
+            .take_while(move |ending| recorded.queued - ending.time <= soon)
             .map(|ending| ending.io)
             // A clock that stepped may show a completion before its I/O: none that comes later in the list.
             .filter(move |&io| (io as usize) < index && kept[io as usize].replay.process != replay.process)
@@ -62,28 +79,22 @@ impl Endings {
 }
 
 /// For each I/O the one of another process that it follows, an index. `own` are each process's I/Os in
-/// their order. Two kinds of completions are looked at: all of them, but for write-back, and those with
-/// which a process pauses, which are fewer, so that few I/Os after them suffice.
-pub fn followed(
-    kept: &[Candidate],
-    own: &[Vec<usize>],
-    history: &History,
-    is_write_back: &[bool],
-) -> Vec<Option<u32>> {
-    let every = Endings::of(own, |process, own| match is_write_back[process] {
-        true => Vec::new(),
-        false => endings_of(kept, own),
-    });
+/// their order, `free` those of them that it may have issued because of others. Two kinds of completions
+/// are looked at: all of them, and those with which a process pauses, which are fewer, so that few I/Os
+/// after them suffice.
+pub fn followed(kept: &[Candidate], own: &[Vec<usize>], free: &[Vec<usize>]) -> Vec<Option<Followed>> {
+    let every = Endings::of(own, |_, own| endings_of(kept, own));
     let pauses = Endings::of(own, |_, own| pauses_of(kept, own));
     let process_of = |io: u32| kept[io as usize].replay.process;
     let span = kept.last().map_or(0, |last| (last.recorded.queued - kept[0].recorded.queued).0).max(1);
-    let mut follows: Vec<Option<u32>> = vec![None; kept.len()];
-    for own in own {
-        let free: Vec<_> = own.iter().copied().filter(|&index| is_free(index, kept, history)).collect();
-        for kind in [&every, &pauses] {
+    let mut follows: Vec<Option<Followed>> = vec![None; kept.len()];
+    for free in free {
+        let kinds = [(&every, false), (&pauses, true)];
+        for ((kind, drains), part) in kinds.into_iter().flat_map(|kind| WITHIN.map(|part| (kind, part))) {
+            let soon = Nanos(SOON.0 / part);
             let mut found: HashMap<ProcessId, Vec<(usize, u32)>> = HashMap::new();
-            for &index in &free {
-                for io in kind.before(index, kept) {
+            for &index in free {
+                for io in kind.before(index, soon, kept) {
                     let pairs = found.entry(process_of(io)).or_default();
                     if pairs.last().is_none_or(|(other, _)| *other != index) {
                         pairs.push((index, io));
@@ -91,13 +102,14 @@ pub fn followed(
                 }
             }
             found.retain(|other, pairs| {
-                let chance = kind.counts[other.0 as usize] as f64 * SOON.0 as f64 / span as f64;
-                !is_mistaken(pairs.len(), free.len(), chance, 2 * kind.counts.len())
+                let chance = kind.counts[other.0 as usize] as f64 * soon.0 as f64 / span as f64;
+                let share = if part == 1 { SHARE } else { 0.0 };
+                !is_mistaken(pairs.len(), free.len(), chance, share, 2 * WITHIN.len() * kind.counts.len())
             });
             for (index, io) in found.into_values().flatten() {
-                let is_later = |before: u32| (completed(kept, io), io) > (completed(kept, before), before);
-                if follows[index].is_none_or(is_later) {
-                    follows[index] = Some(io);
+                let place = |io: u32, drains: bool| (completed(kept, io), io, drains);
+                if follows[index].is_none_or(|one| place(io, drains) > place(one.io, one.drains)) {
+                    follows[index] = Some(Followed { io, drains });
                 }
             }
         }
@@ -130,16 +142,11 @@ pub fn completed(kept: &[Candidate], io: u32) -> Nanos {
     kept[io as usize].recorded.completed.expect("an ending has a completion")
 }
 
-/// It came with none of its process in flight, and after a pause: their completions did not cause it.
-pub fn is_free(index: usize, kept: &[Candidate], history: &History) -> bool {
-    history.was_idle(index) && kept[index].recorded.queued - history.since[index] > SOON
-}
-
 /// Whether so many I/Os of all that were free may have come by chance shortly after another process's,
-/// of so many processes that each could have been.
-fn is_mistaken(pairs: usize, free: usize, chance: f64, processes: usize) -> bool {
+/// of so many processes that each could have been; or they are no more than that share.
+fn is_mistaken(pairs: usize, free: usize, chance: f64, most: f64, processes: usize) -> bool {
     let share = pairs as f64 / free as f64;
-    if share <= SHARE || share <= BEYOND_CHANCE * chance {
+    if share <= most || share <= BEYOND_CHANCE * chance {
         return true;
     }
     // Chernoff's bound of the binomial distribution's tail.

@@ -8,7 +8,7 @@ use blklab_base::recorded::Io;
 
 /// An I/O this soon after the one before it was in the block layer came at once. An estimate: a little
 /// work.
-const AT_ONCE: Nanos = Nanos::from_micros(20);
+pub const AT_ONCE: Nanos = Nanos::from_micros(20);
 
 /// The completions of each process before each of its I/Os. Only counted I/Os, whose completion was
 /// recorded, are among them.
@@ -87,6 +87,11 @@ impl History {
         }
         let think = recorded.queued - self.since[index];
         Start { after: self.after[index], goes_on: true, think, ..Start::default() }
+    }
+
+    /// It is its process's first.
+    pub fn is_first(&self, index: usize) -> bool {
+        self.is_first[index]
     }
 
     /// No counted I/O of the process was in flight when this one came.

@@ -4,17 +4,24 @@
 //!   of its I/Os that come after a pause come at about `first + n * interval`, where `n` is the I/O's
 //!   number. It is replayed open, with no more I/Os in flight than recorded; if it is late, it catches
 //!   up.
-//! * A process that mostly writes asynchronously is write-back, for which no process waits. It follows
-//!   the progress of the processes that read and write synchronously.
+//! * A process that mostly writes asynchronously is write-back, and so is a worker of the kernel's that
+//!   mostly writes (for `sync` it writes synchronously). It waits for requests and for what it reads
+//!   itself, and for none of its writes. A burst of it begins after the process whose progress it
+//!   regularly follows, which is the one that fills the page cache; else after the latest completion of
+//!   all that read and write synchronously.
 //! * An I/O that comes shortly after completions of another process follows those, if that is no chance
 //!   (`following.rs`).
+//! * A process whose pauses all come while write-back is under way, and that has none otherwise, is paused
+//!   by the kernel because too much memory is dirty: it goes on when as much is written as when it did.
+//! * A process that begins while no process waits for I/O goes on from the latest completion, as the next
+//!   command of a script does.
 //! * All else is closed: after completions of its own process, and the recorded think time.
 //!
 //! The bounds below are estimates: `tests/replay_truth.rs` records jobs of which is known what they
 //! wait for, and holds the replays against true runs in other places.
 
 use super::Start;
-use super::following::{completed, followed, is_free};
+use super::following::{Followed, completed, followed};
 use super::history::History;
 use super::plan::Candidate;
 use crate::request::Op;
@@ -92,20 +99,48 @@ impl Beat {
     }
 }
 
-fn is_write_back(own: &[usize], kept: &[Candidate]) -> bool {
-    let is_asynchronous = |&&index: &&usize| {
+/// Whether a process, or with `is_worker` a thread of the kernel's, is write-back.
+fn is_write_back(own: &[usize], kept: &[Candidate], is_worker: bool) -> bool {
+    let is_written = |&&index: &&usize| {
         let one = &kept[index].replay;
-        one.op == Op::Write && !one.sync
+        one.op == Op::Write && (is_worker || !one.sync)
     };
-    own.iter().filter(is_asynchronous).count() * 2 > own.len()
+    own.iter().filter(is_written).count() * 2 > own.len()
 }
 
-fn driver(own: &[usize], kept: &[Candidate], history: &History, follows: &[Option<u32>]) -> Driver {
-    if is_write_back(own, kept) {
-        return Driver::Progress;
-    }
-    let free = || own.iter().filter(|&&index| is_free(index, kept, history));
-    if free().filter(|&&index| follows[index].is_some()).count() * 2 > free().count() {
+/// The I/Os of a process that nothing explains which it did itself. With none of its own in flight, and
+/// after a pause, their completions did not cause it; write-back waits only for its reads.
+fn free(
+    own: &[usize],
+    kept: &[Candidate],
+    history: &History,
+    own_read: Option<&[Option<u32>]>,
+) -> Vec<usize> {
+    let is_free = |&(number, &index): &(usize, &usize)| {
+        let since = match own_read {
+            None if !history.was_idle(index) => return false,
+            None => history.since[index],
+            Some(read) => could_go_on(kept, history, index, read[number]),
+        };
+        kept[index].recorded.queued - since > SOON
+    };
+    own.iter().enumerate().filter(is_free).map(|(_, &index)| index).collect()
+}
+
+/// When write-back could go on: its I/O before was in the block layer, and what it read had come.
+fn could_go_on(kept: &[Candidate], history: &History, index: usize, read: Option<u32>) -> Nanos {
+    let submitted = history.submitted[index];
+    read.map_or(submitted, |read| completed(kept, read).max(submitted)).min(kept[index].recorded.queued)
+}
+
+fn driver(
+    own: &[usize],
+    free: &[usize],
+    kept: &[Candidate],
+    history: &History,
+    follows: &[Option<Followed>],
+) -> Driver {
+    if free.iter().filter(|&&index| follows[index].is_some()).count() * 2 > free.len() {
         return Driver::Completions;
     }
     let queued = |index: usize| kept[index].recorded.queued;
@@ -123,19 +158,17 @@ fn driver(own: &[usize], kept: &[Candidate], history: &History, follows: &[Optio
     Driver::Clock { in_flight: in_flight.max().unwrap_or(1).max(1), beat }
 }
 
-/// Per I/O: what completed last before it, among those that `counts` is true of.
-fn latest_before(kept: &[Candidate], counts: impl Fn(usize) -> bool) -> Vec<Option<u32>> {
-    let mut ends: Vec<_> = (0..kept.len())
-        .filter(|&index| counts(index))
-        .filter_map(|index| Some((kept[index].recorded.completed?, index as u32)))
-        .collect();
+/// For each of `asking`, which are in order: what completed last before it, of those I/Os.
+fn latest_before(kept: &[Candidate], of: impl Iterator<Item = usize>, asking: &[usize]) -> Vec<Option<u32>> {
+    let mut ends: Vec<_> =
+        of.filter_map(|index| Some((kept[index].recorded.completed?, index as u32))).collect();
     ends.sort_unstable();
     let mut next = 0;
     let mut latest = None;
-    let mut found = Vec::with_capacity(kept.len());
-    for (index, one) in kept.iter().enumerate() {
+    let mut found = Vec::with_capacity(asking.len());
+    for &index in asking {
         while let Some(&(time, ended)) = ends.get(next)
-            && time <= one.recorded.queued
+            && time <= kept[index].recorded.queued
         {
             latest = Some(ended);
             next += 1;
@@ -146,35 +179,162 @@ fn latest_before(kept: &[Candidate], counts: impl Fn(usize) -> bool) -> Vec<Opti
     found
 }
 
-/// The start of each I/O in `all`, of so many processes: `once`, or several loops of it one after the other,
-/// each of that `length`. What drives a process is inferred from `once`: a clock does not know of loops.
-pub fn inferred_starts(once: &[Candidate], all: &[Candidate], length: Nanos, processes: usize) -> Vec<Start> {
-    let history = History::new(once, processes);
+/// Per I/O of a process: what it had read last before.
+fn own_reads(own: &[usize], kept: &[Candidate]) -> Vec<Option<u32>> {
+    let reads = own.iter().copied().filter(|&index| kept[index].replay.op == Op::Read);
+    latest_before(kept, reads, own)
+}
+
+/// Per I/O: none of `of` is in flight when it comes.
+fn is_quiet(kept: &[Candidate], of: impl Fn(usize) -> bool) -> Vec<bool> {
+    let mut until = Nanos::ZERO;
+    let quiet = |(index, one): (usize, &Candidate)| {
+        let is_quiet = until <= one.recorded.queued;
+        if let Some(completed) = one.recorded.completed.filter(|_| of(index)) {
+            until = until.max(completed);
+        }
+        is_quiet
+    };
+    kept.iter().enumerate().map(quiet).collect()
+}
+
+/// The I/Os of write-back.
+struct Written {
+    /// When each was queued, and until when it or one before was in flight.
+    busy: Vec<(Nanos, Nanos)>,
+    /// When each completed, rising, and which it is.
+    ended: Vec<(Nanos, u32)>,
+}
+
+impl Written {
+    fn new(kept: &[Candidate], is_write_back: impl Fn(usize) -> bool) -> Written {
+        let mut until = Nanos::ZERO;
+        let (mut busy, mut ended) = (Vec::new(), Vec::new());
+        for (index, one) in kept.iter().enumerate() {
+            if let Some(completed) = one.recorded.completed
+                && one.replay.op == Op::Write
+                && is_write_back(index)
+            {
+                until = until.max(completed);
+                busy.push((one.recorded.queued, until));
+                ended.push((completed, index as u32));
+            }
+        }
+        ended.sort_unstable();
+        Written { busy, ended }
+    }
+
+    /// Write-back is under way at that time.
+    fn is_under_way(&self, at: Nanos) -> bool {
+        let begun = self.busy.partition_point(|&(queued, _)| queued <= at);
+        begun > 0 && self.busy[begun - 1].1 > at
+    }
+
+    /// The last that was written before this I/O comes.
+    fn last_before(&self, index: usize, kept: &[Candidate]) -> Option<u32> {
+        let ended = self.ended.partition_point(|&(time, _)| time <= kept[index].recorded.queued);
+        self.ended[..ended].last().map(|&(_, io)| io).filter(|&io| (io as usize) < index)
+    }
+
+    /// Whether the kernel paused the process that has these I/Os.
+    fn pauses(
+        &self,
+        own: &[usize],
+        kept: &[Candidate],
+        history: &History,
+        follows: &[Option<Followed>],
+    ) -> bool {
+        let mut others = 0;
+        for &index in own.iter().filter(|&&index| !history.is_first(index)) {
+            let since = history.since[index];
+            let is_paused = kept[index].recorded.queued - since > SOON && follows[index].is_none();
+            match self.is_under_way(since) {
+                true => {}
+                false if is_paused => return false,
+                false => others += 1,
+            }
+        }
+        others >= ENOUGH
+    }
+}
+
+/// Each process's I/Os, in their order.
+fn by_process(kept: &[Candidate], processes: usize) -> Vec<Vec<usize>> {
     let mut own = vec![Vec::new(); processes];
-    for (index, one) in once.iter().enumerate() {
+    for (index, one) in kept.iter().enumerate() {
         own[one.replay.process.0 as usize].push(index);
     }
-    let is_write_back: Vec<_> = own.iter().map(|own| is_write_back(own, once)).collect();
-    let follows = followed(once, &own, &history, &is_write_back);
-    let drivers: Vec<_> = own.iter().map(|own| driver(own, once, &history, &follows)).collect();
+    own
+}
+
+/// The start of each I/O in `all`: `once`, or several loops of it one after the other, each of that
+/// `length`. What drives a process is inferred from `once`: a clock does not know of loops. `is_worker`
+/// says of each process whether it is a worker of the kernel's.
+pub fn inferred_starts(
+    once: &[Candidate],
+    all: &[Candidate],
+    length: Nanos,
+    is_worker: &[bool],
+) -> Vec<Start> {
+    let processes = is_worker.len();
+    let history = History::new(once, processes);
+    let own = by_process(once, processes);
+    let is_write_back: Vec<_> =
+        own.iter().zip(is_worker).map(|(own, &is_worker)| is_write_back(own, once, is_worker)).collect();
+    let free: Vec<_> = own
+        .iter()
+        .zip(&is_write_back)
+        .map(|(own, &writes)| free(own, once, &history, writes.then(|| own_reads(own, once)).as_deref()))
+        .collect();
+    let follows = followed(once, &own, &free);
+    let drivers: Vec<_> = (0..processes)
+        .map(|process| match is_write_back[process] {
+            true => Driver::Progress,
+            false => driver(&own[process], &free[process], once, &history, &follows),
+        })
+        .collect();
+    let is_paused: Vec<_> = {
+        let written = Written::new(once, |index| is_write_back[once[index].replay.process.0 as usize]);
+        own.iter().map(|own| written.pauses(own, once, &history, &follows)).collect()
+    };
     let history = History::new(all, processes);
-    let latest = latest_before(all, |index| !is_write_back[all[index].replay.process.0 as usize]);
+    let written = Written::new(all, |index| is_write_back[all[index].replay.process.0 as usize]);
+    let waits = |index: usize| !is_write_back[all[index].replay.process.0 as usize];
+    let every: Vec<_> = (0..all.len()).collect();
+    let latest = latest_before(all, every.iter().copied().filter(|&index| waits(index)), &every);
+    let is_quiet = is_quiet(all, waits);
+    let mut own_read = vec![None; all.len()];
+    for (own, _) in by_process(all, processes).iter().zip(&is_write_back).filter(|(_, writes)| **writes) {
+        own.iter().zip(own_reads(own, all)).for_each(|(&index, read)| own_read[index] = read);
+    }
     let mut index_in_process = vec![0_usize; processes];
     let mut starts = Vec::with_capacity(all.len());
     for (index, Candidate { recorded, replay, .. }) in all.iter().enumerate() {
         let process = replay.process.0 as usize;
         let queued = recorded.queued;
         let (number, in_loop) = (index / once.len(), index % once.len());
-        let followed = follows[in_loop].map(|other| other + (number * once.len()) as u32);
+        let followed =
+            follows[in_loop].map(|other| Followed { io: other.io + (number * once.len()) as u32, ..other });
         let start = match (drivers[process], followed) {
-            (Driver::Progress, _) => match latest[index] {
-                Some(ended) => Start {
-                    follows: Some(ended),
-                    think: queued - completed(all, ended).max(history.submitted[index]),
-                    ..Start::default()
-                },
-                None => Start::at(queued),
-            },
+            (Driver::Progress, followed) => {
+                let since = could_go_on(all, &history, index, own_read[index]);
+                let begins = history.is_first(index) || queued - since > SOON;
+                let one = |io| Followed { io, drains: false };
+                let waits_for = match begins {
+                    true => followed.or(latest[index].map(one)),
+                    false => own_read[index].map(one),
+                };
+                match waits_for {
+                    Some(Followed { io, drains }) => Start {
+                        follows: Some(io),
+                        drains,
+                        think: queued - completed(all, io).max(history.submitted[index]).min(queued),
+                        ..Start::default()
+                    },
+                    None if begins => Start::at(queued),
+                    None => Start { goes_on: true, think: queued - since, ..Start::default() },
+                }
+            }
             (Driver::Clock { in_flight, beat }, _) => {
                 let is_late = history.after[index] > 0 && queued - history.since[index] <= SOON;
                 let due = match beat {
@@ -188,13 +348,28 @@ pub fn inferred_starts(once: &[Candidate], all: &[Candidate], length: Nanos, pro
                 let after = (history.counted_before[index] + 1).saturating_sub(in_flight);
                 Start { after, ..Start::at(due) }
             }
-            (Driver::Completions, Some(ended)) => Start {
-                follows: Some(ended),
-                think: queued - completed(all, ended).max(history.since[index]),
+            (Driver::Completions, Some(Followed { io, drains })) => Start {
+                follows: Some(io),
+                drains,
+                think: queued - completed(all, io).max(history.since[index]),
                 after: history.after[index],
                 ..Start::default()
             },
-            (Driver::Completions, None) => history.start(index, recorded),
+            (Driver::Completions, None) => match latest[index].filter(|_| is_quiet[index]) {
+                Some(ended) if history.is_first(index) => {
+                    Start { follows: Some(ended), think: queued - completed(all, ended), ..Start::default() }
+                }
+                _ => {
+                    let start = history.start(index, recorded);
+                    let pauses = is_paused[process]
+                        && start.think > SOON
+                        && written.is_under_way(history.since[index]);
+                    match written.last_before(index, all).filter(|_| pauses) {
+                        Some(last) => Start { follows: Some(last), think: Nanos::ZERO, ..start },
+                        None => start,
+                    }
+                }
+            },
         };
         index_in_process[process] += 1;
         starts.push(start);
@@ -207,8 +382,9 @@ mod tests {
     use super::super::{Fit, Pace, ReplayPlan, Settings, Way, plan};
     use super::*;
     use crate::units::Sector;
-    use blklab_base::recorded::{self, Flags, Io};
+    use blklab_base::recorded::{self, Flags, Io, Names};
 
+    const MS_7: Nanos = Nanos::from_millis(7);
     const BIG: Sector = Sector(1 << 30);
 
     fn settings() -> Settings {
@@ -217,7 +393,7 @@ mod tests {
     }
 
     fn inferred(ios: &[Io]) -> ReplayPlan {
-        plan(ios, &settings()).expect("it fits")
+        plan(ios, &Names::default(), &settings()).expect("it fits")
     }
 
     fn read(pid: u32, queued_us: u64, took_us: u64) -> Io {
@@ -296,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_follows_write_back_when_all_of_it_is_done_and_not_its_parts() {
+    fn a_commit_follows_write_back_when_all_of_it_is_done_and_a_reader_the_part_that_it_waits_for() {
         // Three bursts of four writes each, that end one after the other; a commit after each burst, and
         // another process's read after the first write of each.
         let mut ios = Vec::new();
@@ -311,7 +487,80 @@ mod tests {
             plan.ios.iter().skip(first).step_by(6).map(|io| io.start.follows).collect()
         };
         assert_eq!(follows(5), [Some(3), Some(9), Some(15)], "commits");
-        assert_eq!(follows(4), [None; 3], "after a part");
+        assert_eq!(follows(4), [Some(0), Some(6), Some(12)], "after a part");
+        let drains = |first: usize| plan.ios[first..].iter().step_by(6).all(|io| io.start.drains);
+        assert_eq!([drains(5), drains(4)], [true, false]);
+    }
+
+    #[test]
+    fn a_worker_of_the_kernel_writes_after_the_reader_and_waits_only_for_what_it_reads_itself() {
+        let mut names = Names::default();
+        let worker = names.id("kworker/u4:0");
+        let of_it = |op, at, took| Io { op, process: worker, ..read(9, at, took) };
+        let ios = [
+            read(1, 0, 5_000),
+            of_it(recorded::Op::Write, 5_600, 9_000),
+            of_it(recorded::Op::Write, 5_600, 9_500),
+            of_it(recorded::Op::Read, 5_610, 300),
+            of_it(recorded::Op::Write, 5_915, 9_000),
+            // A second burst, after no completion but its own.
+            of_it(recorded::Op::Write, 40_000, 500),
+        ];
+        let plan = plan(&ios, &names, &settings()).expect("it fits");
+        let us = Nanos::from_micros;
+        let after = |io, think| Start { follows: Some(io), think: us(think), ..Start::default() };
+        let goes_on = |think| Start { goes_on: true, think: us(think), ..Start::default() };
+        let found: Vec<_> = plan.ios[1..].iter().map(|io| io.start).collect();
+        assert_eq!(found, [after(0, 600), goes_on(0), goes_on(10), after(3, 5), after(0, 34_085)]);
+    }
+
+    #[test]
+    fn a_process_begins_after_the_latest_completion_if_no_process_waits_for_io_and_else_at_its_time() {
+        let mut ios: Vec<_> = (0..5).map(|n| read(1, 3_000 * n, 1_000)).collect();
+        ios.extend([read(2, 17_000, 900), read(3, 17_300, 400)]);
+        let starts: Vec<_> = inferred(&ios).ios.iter().map(|io| io.start).collect();
+        let think = Nanos::from_micros(4_000);
+        assert_eq!(starts[5], Start { follows: Some(4), think, ..Start::default() });
+        assert_eq!(starts[6], Start::at(Nanos::from_micros(17_300)));
+    }
+
+    #[test]
+    fn few_ios_that_come_at_once_after_completions_suffice_and_many_are_needed_if_they_come_later() {
+        // The second process reads twice, so long after a completion of the first, which reads all the time.
+        let followers = |after: u64| {
+            let mut ios: Vec<_> = (0..300).map(|n| read(1, 1_500 * n, 400 + 7 * (n % 13))).collect();
+            // It begins beside the first one.
+            ios.push(read(2, 200, 100));
+            for n in [90_u64, 211] {
+                let ended = ios[n as usize].completed.expect("it has").0 / 1_000;
+                ios.push(read(2, ended + after, 300));
+            }
+            ios.sort_by_key(|io| io.queued);
+            let plan = inferred(&ios);
+            ios.iter().zip(&plan.ios).filter(|(io, plan)| io.pid == 2 && plan.start.follows.is_some()).count()
+        };
+        assert_eq!([followers(0), followers(150)], [2, 0]);
+    }
+
+    #[test]
+    fn a_process_that_pauses_only_while_memory_is_written_goes_on_when_as_much_is_written() {
+        // Twelve reads, one of them perhaps after a pause; then three after pauses, beside long writes.
+        let copy = |pauses_before: bool| {
+            let (mut ios, mut at) = (Vec::new(), 0);
+            for n in 0..12 {
+                at += if pauses_before && n == 9 { 700 } else { 0 };
+                let took = 500 + 450 * (n % 3);
+                ios.push(read(1, at, took));
+                at += took;
+            }
+            ios.extend((0..4).map(|n| write(2, at - 100, 8_000 * (n + 1))));
+            ios.extend((0..3).map(|n| read(1, at + 8_200 + 9_000 * n, 500 + 450 * n)));
+            ios.sort_by_key(|io| io.queued);
+            inferred(&ios).ios[16..].iter().map(|io| (io.start.follows, io.start.think)).collect::<Vec<_>>()
+        };
+        let written = |io| (Some(io), Nanos::ZERO);
+        assert_eq!(copy(false), [written(12), written(13), written(14)]);
+        assert!(copy(true).iter().all(|&(follows, think)| follows.is_none() && think >= MS_7));
     }
 
     #[test]
@@ -335,7 +584,7 @@ mod tests {
         let blocked = Io { inserted: Some(us(5_000)), ..read(1, 100, 9_000) };
         let ios = [read(1, 0, 4_990), blocked, read(1, 5_003, 700), read(1, 9_500, 700)];
         let settings = Settings { way: Way::Closed, ..settings() };
-        let plan = plan(&ios, &settings).expect("it fits");
+        let plan = plan(&ios, &Names::default(), &settings).expect("it fits");
         let afters: Vec<_> = plan.ios.iter().map(|io| io.start.after).collect();
         assert_eq!(afters, [0, 0, 0, 3]);
         assert_eq!((plan.ios[2].start.goes_on, plan.ios[2].start.think), (true, us(3)));

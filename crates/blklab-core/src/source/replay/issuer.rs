@@ -37,6 +37,8 @@ pub enum Step {
 struct Process {
     /// The I/Os to begin, as a range of [`Issuer::order`].
     left: Range<usize>,
+    /// The first that has not completed, as an index there.
+    open: usize,
     in_flight: usize,
     /// When its first I/O was due, once it was.
     began: Option<Nanos>,
@@ -49,7 +51,7 @@ struct Process {
     forgotten: u32,
     /// An I/O of it waits for completions.
     counts: bool,
-    /// The I/O that its next one follows, until it completes.
+    /// The I/O that its next one follows, until it completes, or all of its process up to it have.
     follows: Option<u32>,
     /// The first of the I/Os to come was due at this time, and its plug is open.
     together: Option<Nanos>,
@@ -81,6 +83,8 @@ pub struct Issuer {
     ios: Vec<ReplayIo>,
     outcomes: Vec<Outcome>,
     has_completed: Vec<bool>,
+    /// Per I/O: when it and all I/Os of its process before it had completed.
+    drained: Vec<Nanos>,
     /// Indices of I/Os: those of the first process in their order, then those of the second, and
     /// so on.
     order: Vec<u32>,
@@ -104,6 +108,7 @@ impl Issuer {
             let left = begin..begin + count;
             begin = left.end;
             Process {
+                open: left.start,
                 in_flight: 0,
                 began: None,
                 submitted: Nanos::ZERO,
@@ -122,6 +127,7 @@ impl Issuer {
         Issuer {
             outcomes: vec![Outcome::default(); ios.len()],
             has_completed: vec![false; ios.len()],
+            drained: vec![Nanos::NEVER; ios.len()],
             waiting: Vec::new(),
             ios,
             order,
@@ -165,25 +171,30 @@ impl Issuer {
     /// When the next I/O `io` of `process` is due; `None` while it waits for completions.
     fn due(&mut self, id: ProcessId, io: u32) -> Option<Nanos> {
         let process = &mut self.processes[id.0 as usize];
-        if let Some(together) = process.together {
-            return Some(together);
-        }
         let start = self.ios[io as usize].start;
+        let goes_on = start.after > 0 || start.follows.is_some() || start.goes_on;
+        if let Some(together) = process.together {
+            // Under one plug as well, a process may have slept for a request.
+            return Some(if goes_on { together.max(process.submitted) } else { together });
+        }
         let followed = match start.follows {
-            Some(other) if !self.has_completed[other as usize] => {
-                if process.follows.is_none() {
-                    process.follows = Some(other);
-                    self.waiting.push(id);
-                }
-                return None;
-            }
-            Some(other) => self.outcomes[other as usize].completed,
             None => Nanos::ZERO,
+            Some(other) => match followed(other, start.drains, &self.has_completed, &self.drained) {
+                true if start.drains => self.drained[other as usize],
+                true => self.outcomes[other as usize].completed,
+                false => {
+                    if process.follows.is_none() {
+                        process.follows = Some(other);
+                        self.waiting.push(id);
+                    }
+                    return None;
+                }
+            },
         };
         if start.after > process.completed() {
             return None;
         }
-        let since = match start.after > 0 || start.follows.is_some() || start.goes_on {
+        let since = match goes_on {
             true => followed.max(process.completion(start.after)).max(process.submitted),
             false => Nanos::ZERO,
         };
@@ -225,23 +236,41 @@ impl Issuer {
         let process = &mut self.processes[io.process.0 as usize];
         process.in_flight -= 1;
         process.ended = now;
+        while let Some(&first) = self.order[process.open..process.left.end].first()
+            && self.has_completed[first as usize]
+        {
+            self.drained[first as usize] = now;
+            process.open += 1;
+        }
         if process.counts && io.counted {
             process.completions.push_back(now);
         }
         count(&mut process.tally, &io, due, now);
-        let (processes, waiting) = (&mut self.processes, &mut self.waiting);
+        let Issuer { processes, waiting, order, ios, has_completed, drained, .. } = self;
+        let mut woken = Vec::new();
         waiting.retain(|&other| {
             let process = &mut processes[other.0 as usize];
-            if process.follows != Some(index) {
+            let drains = order[process.left.clone()].first().is_some_and(|&io| ios[io as usize].start.drains);
+            if process.follows.is_some_and(|io| !followed(io, drains, has_completed, drained)) {
                 return true;
             }
             process.follows = None;
-            wake(other);
+            woken.push(other);
             false
         });
-        if self.goes_on(io.process) {
-            wake(io.process);
+        let goes_on = self.goes_on(io.process);
+        if woken.is_empty() {
+            if goes_on {
+                wake(io.process);
+            }
+            return now - due;
         }
+        if goes_on && !woken.contains(&io.process) {
+            woken.push(io.process);
+        }
+        // Of what is due at one time the first recorded comes first.
+        woken.sort_by_key(|id| self.order[self.processes[id.0 as usize].left.clone()].first());
+        woken.into_iter().for_each(wake);
         now - due
     }
 
@@ -264,6 +293,11 @@ impl Issuer {
         let jobs = self.processes.iter_mut().map(result).collect();
         (self.outcomes, jobs)
     }
+}
+
+/// Whether this I/O has completed; with `drains`, all of its process up to it.
+fn followed(io: u32, drains: bool, has_completed: &[bool], drained: &[Nanos]) -> bool {
+    if drains { drained[io as usize] < Nanos::NEVER } else { has_completed[io as usize] }
 }
 
 /// An I/O that was due then has completed.
@@ -386,6 +420,27 @@ mod tests {
         let of = |outcome: Outcome| (outcome.late, outcome.held);
         let outcomes = issuer.finish().0;
         assert_eq!([of(outcomes[0]), of(outcomes[1])], [(US(1), US(0)), (US(3), US(2))]);
+    }
+
+    #[test]
+    fn an_io_that_follows_the_last_of_several_waits_for_all_of_them() {
+        let follows = |drains| Start { follows: Some(2), drains, think: US(5), ..Start::default() };
+        let ios = || (0..3).map(|_| io(0, Start::default()));
+        for (drains, due) in [(false, 15), (true, 35)] {
+            let mut issuer = Issuer::new(ios().chain([io(1, follows(drains))]).collect());
+            (0..3).for_each(|_| drop(submit(&mut issuer, 0, US(0))));
+            assert_eq!(issuer.next(ProcessId(1), US(0)), Step::Wait);
+            let woken = [(2, 10), (0, 20), (1, 30)].map(|(io, at)| completed(&mut issuer, io, US(at)).0);
+            let expected = if drains { [vec![], vec![], vec![0, 1]] } else { [vec![1], vec![], vec![0]] };
+            assert_eq!(woken.map(|mut all| (all.sort_unstable(), all).1), expected);
+            assert_eq!(
+                issuer.next(ProcessId(1), US(30)),
+                match due {
+                    35 => Step::Pause(US(35)),
+                    due => Step::Submit { io: 3, due: US(due) },
+                }
+            );
+        }
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub struct Start {
     pub after: u32,
     /// This I/O has completed: an index in the list of all.
     pub follows: Option<u32>,
+    /// And so have all I/Os of its process before it: it was the last of several that were waited for.
+    pub drains: bool,
     /// The I/O of its process before it is in the block layer, and no time of its own is set.
     pub goes_on: bool,
     /// This time has passed since then, and since the I/O of its process before it was in the block

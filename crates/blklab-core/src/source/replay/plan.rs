@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use thiserror::Error;
 
-use super::history::History;
+use super::history::{AT_ONCE, History};
 use super::inferred::inferred_starts;
 use super::pace::Pace;
 use super::stored::Load;
@@ -244,11 +244,14 @@ impl Candidate {
     }
 }
 
-/// The I/Os of a recording, ordered by their times, for one disk.
+/// What the names of the kernel's threads begin with that write back, among them.
+const WORKER: &str = "kworker/u";
+
+/// The I/Os of a recording, ordered by their times, for one disk. `names` are those of its processes.
 ///
 /// # Errors
 /// See [`PlanError`].
-pub fn plan(recorded: &[Io], settings: &Settings) -> Result<ReplayPlan, PlanError> {
+pub fn plan(recorded: &[Io], names: &Names, settings: &Settings) -> Result<ReplayPlan, PlanError> {
     let mut plan = ReplayPlan::default();
     let once = chosen(recorded, settings, &mut plan)?;
     if once.is_empty() {
@@ -272,7 +275,11 @@ pub fn plan(recorded: &[Io], settings: &Settings) -> Result<ReplayPlan, PlanErro
             let history = History::new(kept, processes);
             kept.iter().enumerate().map(|(index, one)| history.start(index, &one.recorded)).collect()
         }
-        Way::Inferred => inferred_starts(&once, kept, length, processes),
+        Way::Inferred => {
+            let is_worker = |process: &ReplayProcess| names.name(process.name).starts_with(WORKER);
+            let is_worker: Vec<_> = plan.processes.iter().map(is_worker).collect();
+            inferred_starts(&once, kept, length, &is_worker)
+        }
     };
     for (one, start) in kept.iter().zip(starts) {
         let start = match one.flush {
@@ -437,18 +444,28 @@ fn prio_of(prio: u16) -> IoPrio {
     IoPrio { class, level: (prio & 7) as u8 }
 }
 
-/// An I/O under the plug of the one before it comes together with that one.
+/// An I/O under the plug of the one before it comes together with that one. A process that slept for a
+/// request has handed over its plug, and goes on under it where it comes at once: with more requests it
+/// would not have slept.
 fn mark_plugs(kept: &[Candidate], ios: &mut [ReplayIo]) {
     let mut last: HashMap<ProcessId, usize> = HashMap::new();
     for (index, Candidate { recorded, replay, .. }) in kept.iter().enumerate() {
         if replay.op == Op::Flush || replay.plug == Plug::None {
             last.remove(&replay.process);
         } else if let Some(before) = last.insert(replay.process, index)
-            && recorded.flags.has(Flags::JOINS_PLUG)
+            && (recorded.flags.has(Flags::JOINS_PLUG) || slept_before(&kept[before].recorded, recorded))
         {
             ios[before].plug = Plug::GoesOn;
         }
     }
+}
+
+/// The I/O comes at once after the one before it got a request for which its process had slept.
+fn slept_before(before: &Io, one: &Io) -> bool {
+    let Some(inserted) = before.inserted else { return false };
+    inserted > before.queued.saturating_add(AT_ONCE)
+        && one.queued >= inserted
+        && one.queued - inserted <= AT_ONCE
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::device::{DeviceId, Location};
 use crate::request::{IoPrio, Op, PrioClass, ProcessId};
 use crate::units::{Nanos, Sector};
 
-const MAGIC: &[u8; 8] = b"blkplan1";
+const MAGIC: &[u8; 8] = b"blkplan2";
 
 /// Stands for an I/O that follows no other.
 const NONE: u32 = u32::MAX;
@@ -40,7 +40,7 @@ impl Load {
         }
         bytes.extend(count(self.ios.len()));
         for io in &self.ios {
-            let Start { not_before, after, follows, goes_on, think } = io.start;
+            let Start { not_before, after, follows, drains, goes_on, think } = io.start;
             bytes.extend(not_before.0.to_le_bytes());
             bytes.extend(think.0.to_le_bytes());
             bytes.extend(io.place.sector.0.to_le_bytes());
@@ -49,7 +49,7 @@ impl Load {
             bytes.extend(io.process.0.to_le_bytes());
             bytes.extend(io.sectors.to_le_bytes());
             bytes.extend([number(&OPS, io.op), number(&PLUGS, io.plug)]);
-            bytes.extend([goes_on, io.sync, io.fua, io.preflush, io.counted].map(u8::from));
+            bytes.extend([drains, goes_on, io.sync, io.fua, io.preflush, io.counted].map(u8::from));
         }
         bytes
     }
@@ -74,12 +74,13 @@ impl Load {
             let (after, follows, process) = (reader.word()?, reader.word()?, reader.word()?);
             let sectors = reader.word()?;
             let (op, plug) = (reader.one_of(&OPS)?, reader.one_of(&PLUGS)?);
-            let [goes_on, sync, fua, preflush, counted] = reader.take()?.map(|flag: u8| flag != 0);
+            let [drains, goes_on, sync, fua, preflush, counted] = reader.take()?.map(|flag: u8| flag != 0);
             load.ios.push(ReplayIo {
                 start: Start {
                     not_before: Nanos(not_before),
                     after,
                     follows: (follows != NONE).then_some(follows),
+                    drains,
                     goes_on,
                     think: Nanos(think),
                 },
@@ -138,15 +139,15 @@ mod tests {
     }
 
     fn io() -> impl Strategy<Value = ReplayIo> {
-        let start = (any::<[u64; 2]>(), any::<u32>(), prop::option::of(0..NONE), any::<bool>());
+        let start = (any::<[u64; 2]>(), any::<u32>(), prop::option::of(0..NONE), any::<[bool; 2]>());
         let what = (0..2_u32, prop::sample::select(&OPS), any::<u64>(), any::<u32>());
         let how = (any::<[bool; 4]>(), prop::sample::select(&PLUGS));
         (start, what, how).prop_map(|(start, (process, op, sector, sectors), how)| {
-            let ([not_before, think], after, follows, goes_on) = start;
+            let ([not_before, think], after, follows, [drains, goes_on]) = start;
             let ([sync, fua, preflush, counted], plug) = how;
             let (not_before, think) = (Nanos(not_before), Nanos(think));
             ReplayIo {
-                start: Start { not_before, after, follows, goes_on, think },
+                start: Start { not_before, after, follows, drains, goes_on, think },
                 process: ProcessId(process),
                 op,
                 place: Location { device: DeviceId(0), sector: Sector(sector) },

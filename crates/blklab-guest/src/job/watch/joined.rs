@@ -28,6 +28,31 @@ pub fn joined(driver: (Series, Nanos), events: (Series, Nanos)) -> (Series, Nano
     (series, interval)
 }
 
+/// The processes' columns of two drivers, which run at the same time; each has its own interval.
+pub fn together(one: (Series, Nanos), other: (Series, Nanos)) -> (Series, Nanos) {
+    let interval = one.1.max(other.1);
+    let (one, other) = (widened(one, interval), widened(other, interval));
+    let rows = one.read_ios.len().max(other.read_ios.len());
+    let each = |one: Vec<i64>, other: Vec<i64>, join: fn(i64, i64) -> i64| -> Vec<i64> {
+        let at = |column: &[i64], row: usize| column.get(row).copied().unwrap_or(0);
+        (0..rows).map(|row| join(at(&one, row), at(&other, row))).collect()
+    };
+    let sum = |one, other| each(one, other, |a, b| a + b);
+    let most = |one, other| each(one, other, i64::max);
+    let series = Series {
+        read_bytes: sum(one.read_bytes, other.read_bytes),
+        write_bytes: sum(one.write_bytes, other.write_bytes),
+        read_ios: sum(one.read_ios, other.read_ios),
+        write_ios: sum(one.write_ios, other.write_ios),
+        read_clat_sum_ns: sum(one.read_clat_sum_ns, other.read_clat_sum_ns),
+        write_clat_sum_ns: sum(one.write_clat_sum_ns, other.write_clat_sum_ns),
+        read_clat_max_ns: most(one.read_clat_max_ns, other.read_clat_max_ns),
+        write_clat_max_ns: most(one.write_clat_max_ns, other.write_clat_max_ns),
+        ..Series::default()
+    };
+    (series, interval)
+}
+
 /// The queue's columns alone; the processes' columns are unknown and empty.
 pub fn queue_alone(events: Series) -> Series {
     let Series { waiting_milli, in_flight_milli, .. } = events;

@@ -11,7 +11,7 @@ use crate::trace::RecordFile;
 use crate::trace::record::Records;
 use crate::trace::relay::Sink;
 
-pub use joined::{joined, queue_alone};
+pub use joined::{joined, queue_alone, together};
 
 /// Tracks the records of one job.
 pub struct Follower {
