@@ -428,7 +428,9 @@ mod tests {
         let ios = || (0..3).map(|_| io(0, Start::default()));
         for (drains, due) in [(false, 15), (true, 35)] {
             let mut issuer = Issuer::new(ios().chain([io(1, follows(drains))]).collect());
-            (0..3).for_each(|_| drop(submit(&mut issuer, 0, US(0))));
+            for _ in 0..3 {
+                submit(&mut issuer, 0, US(0));
+            }
             assert_eq!(issuer.next(ProcessId(1), US(0)), Step::Wait);
             let woken = [(2, 10), (0, 20), (1, 30)].map(|(io, at)| completed(&mut issuer, io, US(at)).0);
             let expected = if drains { [vec![], vec![], vec![0, 1]] } else { [vec![1], vec![], vec![0]] };
