@@ -56,6 +56,14 @@ def allowed(cells: int, share: float) -> int:
 TRIMS = (
     "[global]\ndirect=1\nsize=64m\nruntime=100ms\ntime_based\n[t]\nioengine=libaio\nrw=randtrim\n"
 )
+CROWD = (
+    "[global]\ndirect=1\nnorandommap\nsize=1g\nruntime=2\ntime_based\n"
+    "[log]\nrw=write\nbs=64k\nthinktime=44000\n[scan]\nrw=read\nbs=16k\nioengine=libaio\n"
+    "iodepth=32\nthinktime=12000\n[writes]\nrw=randwrite\nbs=64k\nioengine=libaio\niodepth=8\n"
+    "rate_iops=1000\nnumjobs=4\n[reads]\nrw=randread\nbs=512k\nioengine=libaio\niodepth=32\n"
+    "numjobs=2\n"
+)
+"""More I/Os in flight than a SATA disk has requests, whatever the scheduler."""
 SYNCS = (
     "[global]\nsize=1g\nruntime=2\ntime_based\n[w]\nrw=write\nbs=4k\nfdatasync=1\n"
     "[r]\nrw=read\nbs=128k\ndirect=1\nioengine=libaio\niodepth=2\n"
@@ -333,6 +341,23 @@ def test_several_processes_that_sync_beside_reads_are_the_same(
         for cell in found.cells
     }
     assert max(off.values()) < 0.01, off
+
+
+@pytest.mark.parametrize("disk", ["desktop-5900rpm", "su800-128gb"])
+def test_processes_that_wait_for_requests_of_a_sata_disk_get_them_in_the_kernels_order(
+    tmp_path: Path, disk: str
+) -> None:
+    """Tags go round, and a search may miss a free one: which process sleeps, and where."""
+    kernel = real_kernel.image().parent.name
+    schedulers = ("none", "mq-deadline", "kyber", "bfq")
+    [job] = written(tmp_path, crowd=CROWD)
+    found = blklab.verify(jobs=[job], disks=[disk], schedulers=schedulers, kernel=kernel)
+    assert [cell.scheduler for cell in found.cells] == list(schedulers)
+    off = {
+        cell.scheduler: max(cell.off(what) for what in ("bytes_per_s", "p50_ns", "p99_ns"))
+        for cell in found.cells
+    }
+    assert off == dict.fromkeys(schedulers, 0.0)
 
 
 def test_only_failed_cells_are_no_agreement(tmp_path: Path) -> None:

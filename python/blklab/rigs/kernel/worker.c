@@ -242,10 +242,20 @@ static long set_costs(void __user *from)
 }
 #endif
 
+/* Freed tags of a word are put back only when no other is left; here at once. */
+static void put_back_freed(struct sbitmap *sb)
+{
+	unsigned int i;
+
+	for (i = 0; i < sb->map_nr; i++)
+		atomic_long_andnot(xchg(&sb->map[i].cleared, 0), (atomic_long_t *)&sb->map[i].word);
+}
+
 /*
  * The search for a tag begins at a random one (init_alloc_hint()), or where an earlier run has left it,
- * which decides what bfq may do with its limits. Any is as good as another: a quarter of them, as in the
- * simulator.
+ * passes tags that earlier I/O has freed, and decides what bfq may do with its limits, and on SATA which
+ * process sleeps. Any state is as good as another: as in the simulator, the search begins at a quarter of
+ * the tags, all are free, and the wait queues begin at the first.
  */
 static void begin_run(void)
 {
@@ -257,10 +267,16 @@ static void begin_run(void)
 	list_for_each_entry(w, &workers, list) {
 		/* Without a scheduler requests have the driver's tags. */
 		struct blk_mq_tags *tags = w->hctx->sched_tags ?: w->hctx->tags;
-		struct sbitmap *sb = &tags->bitmap_tags.sb;
+		struct sbitmap_queue *queue = &tags->bitmap_tags;
+		struct sbitmap *sb = &queue->sb;
 
 		for_each_possible_cpu(cpu)
 			*per_cpu_ptr(sb->alloc_hint, cpu) = sb->depth / 4;
+		put_back_freed(sb);
+		atomic_set(&w->hctx->wait_index, 0);
+		atomic_set(&queue->wake_index, 0);
+		atomic_set(&queue->completion_cnt, 0);
+		atomic_set(&queue->wakeup_cnt, 0);
 	}
 	spin_unlock_irqrestore(&lock, flags);
 }
