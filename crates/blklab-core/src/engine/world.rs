@@ -87,9 +87,10 @@ impl World {
     }
 
     /// Other actors run at this instant, on CPUs of their own: work that costs CPU time takes turns
-    /// with them. Where CPU work is free, the one CPU stays with its actor.
+    /// with them. Where CPU work is free, and where no time passes in the kernel, whatever its processes' work
+    /// costs, a CPU stays with its actor.
     pub fn others_run(&self) -> bool {
-        !self.host.takes_no_time() && self.wakeups.any_ready()
+        !self.host.takes_no_time() && !self.host.clock_stands && self.wakeups.any_ready()
     }
 
     /// The time of the next event while all actors sleep.
