@@ -225,10 +225,12 @@ fn lay_out(order: &LayOut, config: &Config, outcome: &mut Outcome) -> Result<(),
     Ok(())
 }
 
-/// Checks that the file system has a job's files where the job's host expects them. RAM then has what
-/// the file system knows of their places.
+/// Checks that the file system has a job's files where the job's host expects them. Memory then has what
+/// the file system knows of their places, and the disk what the first opening of a file after a mount
+/// leaves in the journal (`ext4_sample_last_mounted`), which would be committed five seconds later.
 fn check_places(file_system: &FileSystem, expected: &[Sectors]) -> Result<(), String> {
     let found = laid_out::places(file_system, expected.len())?;
+    rustix::fs::sync();
     match found.iter().zip(expected).position(|(found, expected)| found != expected) {
         None => Ok(()),
         Some(number) => Err(format!("file {number} of the file system is not where it was laid out")),

@@ -153,7 +153,9 @@ def notes(outcome: Outcome, disk: Disk) -> tuple[str, ...]:
     is_ublk = device is None or device["transport"] == "ublk"
     many = 1 if device is None or is_ublk else device["hw_queues"]
     tags = min(depth, scheduler.GUEST_TAGS) if is_ublk else depth
-    mounted, moved = outcome.get("file_system"), outcome.get("moved_sectors") or 0
+    # Of a program it is the command that says where the file system is.
+    moved = outcome.get("moved_sectors")
+    mounted = None if moved is None else outcome.get("file_system")
     fewer = (
         f"{disk.label}: a guest has {many} hardware queue{'s' if many > 1 else ''} of {tags} "
         f"commands, not {queues} of {depth}"
