@@ -114,8 +114,18 @@ def tuning() -> str:
 
 
 def whatif_programs() -> str:
-    """The last table of ``python -m validation.programs``: median errors, and shares in the bar."""
-    kept = data("whatif-programs")
+    """The last tables of ``python -m validation.programs``, of the first and of the held-out set:
+    median errors, and shares in the bar."""
+    kept = data("whatif-programs"), data("whatif-programs-held-out")
+    heads = (
+        "The programs and disks with which the rules were made:",
+        "Other programs, on other disks, with which they were not:",
+    )
+    texts = (f"{head}\n\n{_of_set(one)}" for head, one in zip(heads, kept, strict=True))
+    return "\n".join(texts)
+
+
+def _of_set(kept: Mapping[str, Any]) -> str:
     ways = list(kept["shares"])
 
     def median(name: str, way: str, figure: str) -> str:
@@ -128,15 +138,19 @@ def whatif_programs() -> str:
         (name, *(median(name, way, key) for way in ways for key in ("span_off", "p99_off")))
         for name in dict.fromkeys(row["program"] for row in kept["rows"])
     ]
-    shares = "; ".join(
-        f"{way}: {kept['shares'][way]['span']:.0%} of the times within "
-        f"{kept['bar']['span'][0]:.0%}, {kept['shares'][way]['p99']:.0%} of the 99th percentiles "
-        f"within {kept['bar']['p99'][0]:.0%}, {kept['winners'][way][0]} of "
-        f"{kept['winners'][way][1]} best schedulers right"
+    shares = [
+        (
+            way,
+            *(f"{kept['shares'][way][figure]:.0%}" for figure in ("span", "p99")),
+            f"{kept['winners'][way][0]} of {kept['winners'][way][1]}",
+        )
         for way in ways
-    )
+    ]
+    time, p99 = (kept["bar"][figure][0] for figure in ("span", "p99"))
+    bar = ("", f"time within {time:.0%}", f"p99 within {p99:.0%}", "right winners")
     heads = ("program", *(f"{way}: {what}" for way in ways for what in ("time", "p99")))
-    return f"{table(heads, rows, right=range(1, len(heads)))}\n{shares}.\n"
+    medians = table(heads, rows, right=range(1, len(heads)))
+    return f"{medians}\n{table(bar, shares, right=range(1, 4))}"
 
 
 def soak() -> str:

@@ -33,13 +33,25 @@ struct Ending {
     io: u32,
 }
 
-/// An I/O that another one follows.
+/// What an I/O follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// Its index.
-    pub io: u32,
-    /// All of its process before it are waited for, too: with it, the process paused.
-    pub drains: bool,
+    /// The I/O that completed right before, an index.
+    pub ended: u32,
+    /// With that its process paused: all of its I/Os are waited for, up to this one.
+    pub last: Option<u32>,
+}
+
+impl Followed {
+    /// Only that I/O.
+    pub fn one(ended: u32) -> Followed {
+        Followed { ended, last: None }
+    }
+
+    /// The same so many I/Os later.
+    pub fn later(self, ios: u32) -> Followed {
+        Followed { ended: self.ended + ios, last: self.last.map(|last| last + ios) }
+    }
 }
 
 /// The completions of one kind.
@@ -108,13 +120,19 @@ pub fn followed(kept: &[Candidate], own: &[Vec<usize>], free: &[Vec<usize>]) -> 
             });
             for (index, io) in found.into_values().flatten() {
                 let place = |io: u32, drains: bool| (completed(kept, io), io, drains);
-                if follows[index].is_none_or(|one| place(io, drains) > place(one.io, one.drains)) {
-                    follows[index] = Some(Followed { io, drains });
+                if follows[index].is_none_or(|one| place(io, drains) > place(one.ended, one.last.is_some())) {
+                    let last = drains.then(|| last_before(&own[process_of(io).0 as usize], index));
+                    follows[index] = Some(Followed { ended: io, last });
                 }
             }
         }
     }
     follows
+}
+
+/// The last of these I/Os before that one; there is one.
+fn last_before(own: &[usize], index: usize) -> u32 {
+    own[own.partition_point(|&other| other < index) - 1] as u32
 }
 
 fn endings_of(kept: &[Candidate], own: &[usize]) -> Vec<Ending> {

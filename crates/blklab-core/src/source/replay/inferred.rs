@@ -313,22 +313,20 @@ pub fn inferred_starts(
         let process = replay.process.0 as usize;
         let queued = recorded.queued;
         let (number, in_loop) = (index / once.len(), index % once.len());
-        let followed =
-            follows[in_loop].map(|other| Followed { io: other.io + (number * once.len()) as u32, ..other });
+        let followed = follows[in_loop].map(|other| other.later((number * once.len()) as u32));
         let start = match (drivers[process], followed) {
             (Driver::Progress, followed) => {
                 let since = could_go_on(all, &history, index, own_read[index]);
                 let begins = history.is_first(index) || queued - since > SOON;
-                let one = |io| Followed { io, drains: false };
                 let waits_for = match begins {
-                    true => followed.or(latest[index].map(one)),
-                    false => own_read[index].map(one),
+                    true => followed.or(latest[index].map(Followed::one)),
+                    false => own_read[index].map(Followed::one),
                 };
                 match waits_for {
-                    Some(Followed { io, drains }) => Start {
-                        follows: Some(io),
-                        drains,
-                        think: queued - completed(all, io).max(history.submitted[index]).min(queued),
+                    Some(Followed { ended, last }) => Start {
+                        follows: last.or(Some(ended)),
+                        drains: last.is_some(),
+                        think: queued - completed(all, ended).max(history.submitted[index]).min(queued),
                         ..Start::default()
                     },
                     None if begins => Start::at(queued),
@@ -348,10 +346,10 @@ pub fn inferred_starts(
                 let after = (history.counted_before[index] + 1).saturating_sub(in_flight);
                 Start { after, ..Start::at(due) }
             }
-            (Driver::Completions, Some(Followed { io, drains })) => Start {
-                follows: Some(io),
-                drains,
-                think: queued - completed(all, io).max(history.since[index]),
+            (Driver::Completions, Some(Followed { ended, last })) => Start {
+                follows: last.or(Some(ended)),
+                drains: last.is_some(),
+                think: queued - completed(all, ended).max(history.since[index]),
                 after: history.after[index],
                 ..Start::default()
             },
