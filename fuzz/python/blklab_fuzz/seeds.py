@@ -16,10 +16,10 @@ from typing import Any
 
 import blklab
 from blklab import _core, programs
+from blklab.experiment.metrics import METRICS
 from blklab.host.devices.queue import SETTABLE
 from blklab.host.udev.parse import LOOKED_AT, SET
 from blklab.study import keys
-from blklab.study.metrics import METRICS
 from blklab_fuzz import packed
 from blklab_fuzz.formats import journal_seed
 
