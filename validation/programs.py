@@ -54,7 +54,7 @@ _PREPARED_IN = ("wd10ezrx", "none")
 _MOUNT = Path("/mnt")
 _OPTIONS = "noinit_itable,no_prefetch_block_bitmaps"
 """As `blklab kernel run` mounts: nothing is read or written beside the program."""
-_NO_THROTTLING = "echo 0 > /sys/block/sda/queue/wbt_lat_usec"
+_NO_THROTTLING = "echo 0 > /sys/block/$(basename {disk})/queue/wbt_lat_usec"
 _READS_MIN = 100
 _PAUSE_S = 4
 """Before the part that counts, so that it can be found in a recording."""

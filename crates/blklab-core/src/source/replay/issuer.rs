@@ -428,9 +428,7 @@ mod tests {
         let ios = || (0..3).map(|_| io(0, Start::default()));
         for (drains, due) in [(false, 15), (true, 35)] {
             let mut issuer = Issuer::new(ios().chain([io(1, follows(drains))]).collect());
-            for _ in 0..3 {
-                submit(&mut issuer, 0, US(0));
-            }
+            assert_eq!([0; 3].map(|_| submit(&mut issuer, 0, US(0))), [0, 1, 2]);
             assert_eq!(issuer.next(ProcessId(1), US(0)), Step::Wait);
             let woken = [(2, 10), (0, 20), (1, 30)].map(|(io, at)| completed(&mut issuer, io, US(at)).0);
             let expected = if drains { [vec![], vec![], vec![0, 1]] } else { [vec![1], vec![], vec![0]] };
@@ -496,8 +494,21 @@ mod tests {
         for process in [2, 1] {
             assert_eq!(issuer.next(ProcessId(process), US(0)), Step::Wait);
         }
-        assert_eq!(completed(&mut issuer, 0, US(4)).0, [2, 1, 0], "in the order in which they came");
+        // The first process has no more I/Os, and only ends.
+        assert_eq!(completed(&mut issuer, 0, US(4)).0, [0, 1, 2], "in the order in which they were recorded");
         assert_eq!(issuer.next(ProcessId(1), US(4)), Step::Pause(US(6)));
+    }
+
+    #[test]
+    fn an_io_of_a_plug_is_due_when_its_process_has_got_a_request_for_the_one_before() {
+        let goes_on = Start { goes_on: true, ..Start::default() };
+        for (start, due) in [(goes_on, 40), (Start::at(US(5)), 5)] {
+            let first = ReplayIo { plug: Plug::GoesOn, ..io(0, Start::at(US(5))) };
+            let mut issuer = Issuer::new(vec![first, io(0, start)]);
+            issuer.begin(0, US(5), US(5));
+            issuer.submitted(0, US(40));
+            assert_eq!(issuer.next(ProcessId(0), US(40)), Step::Submit { io: 1, due: US(due) });
+        }
     }
 
     #[test]

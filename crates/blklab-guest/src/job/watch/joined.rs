@@ -104,6 +104,29 @@ mod tests {
     }
 
     #[test]
+    fn processes_of_two_drivers_are_together_what_one_recorder_has_of_all() {
+        let io = |r: &mut SeriesRecorder, at: Nanos, bytes| r.completed(at, false, bytes, at);
+        for (longer, shorter) in [(6000, 6000), (9000, 3001), (5, 4)] {
+            let is_there = |at: Nanos| at < Nanos::from_millis(shorter);
+            let all = recorded(longer, |r, at| {
+                io(r, at, 4096);
+                if is_there(at) {
+                    io(r, at, 512);
+                }
+            });
+            let one = recorded(longer, |r, at| io(r, at, 4096));
+            let other = recorded(shorter, |r, at| io(r, at, 512));
+            for found in [together(one.clone(), other.clone()), together(other, one)] {
+                assert_eq!(found.1, all.1);
+                assert_eq!(found.0.read_bytes, all.0.read_bytes);
+                assert_eq!(found.0.read_ios, all.0.read_ios);
+                assert_eq!(found.0.read_clat_sum_ns, all.0.read_clat_sum_ns);
+                assert_eq!(found.0.read_clat_max_ns, all.0.read_clat_max_ns);
+            }
+        }
+    }
+
+    #[test]
     fn two_halves_join_to_the_record_of_one_recorder() {
         let io = |r: &mut SeriesRecorder, at: Nanos| r.completed(at, false, 4096, at);
         let queue = |r: &mut SeriesRecorder, at: Nanos| r.depth(at, at + Nanos::from_millis(1), 2, 1);
