@@ -1,15 +1,17 @@
-"""The search, in four steps, each of some dozen to some hundred runs.
+"""The search, in five steps, each of some dozen to some hundred runs.
 
 1. *Defaults*: each scheduler as it is.
-2. *Screening*: which tunables have any effect on this load? From a scheduler's default and from
+2. *Screening*: which tunables have an effect on this load? From a scheduler's default and from
    some random settings, each tunable goes to both ends of its range, one at a time (Morris,
-   "Factorial sampling plans for preliminary computational experiments", Technometrics 33, 1991).
-   Since runs are exact, a tunable without effect gives the same figures to the last digit. Only the
-   others are searched.
-3. *Search*: a tree-structured Parzen estimator (Bergstra et al., "Algorithms for hyper-parameter
-   optimization", NIPS 2011; Optuna's), over schedulers and their tunables, bounds first. What can
-   be enumerated with as many trials is enumerated.
-4. *Simplifying*: of the best settings each change that brings less than `WORTH` goes back to its
+   "Factorial sampling plans for preliminary computational experiments", Technometrics 33, 1991). It
+   says where to look first; a tunable without effect there may have one elsewhere, so all are
+   searched.
+3. *Estimating*: a tree-structured Parzen estimator (Bergstra et al., "Algorithms for
+   hyper-parameter optimization", NIPS 2011; Optuna's), over schedulers and their tunables, bounds
+   first. What can be enumerated with as many trials is enumerated instead.
+4. *Descending*: from the best settings of the best schedulers, one tunable at a time goes to all
+   its values and stays at the best, until nothing gets better.
+5. *Simplifying*: of the best settings each change that brings less than `WORTH` goes back to its
    default. What remains tells what each setting is worth.
 """
 
@@ -41,6 +43,11 @@ _BEYOND = -100.0
 _BEYOND_STEP = 100.0
 _FIRST = 20
 """Trials before the estimator, at random."""
+_ESTIMATED = 0.5
+"""The part of the trials that are the estimator's; the others descend."""
+_DESCENTS = 2
+"""Schedulers from whose best settings a descent begins."""
+_NO_GAIN = 1e-12
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,7 @@ class Effect:
     scheduler: str
     tunable: str
     most: float
-    """The largest change of the score that one step made, as a ratio of at least 1."""
+    """The largest change of the score that a change of it alone made, as a ratio of at least 1."""
 
 
 @dataclass(frozen=True)
@@ -70,29 +77,24 @@ class Found:
     trials: int
     """Different settings that were tried."""
     enumerated: bool
-    """Whether these were all there are, of the tunables that have an effect."""
+    """Whether these were all there are."""
 
 
 def search(bench: Bench, spaces: Sequence[Space], trials: int, seed: int) -> Found:
-    """Try up to `trials` settings after the screening."""
+    """Try up to `trials` settings after the screening, and some to simplify the best."""
     scored = _Scored(bench)
     bases = [space.base for space in spaces]
     scored.of(bases)
-    effects = _screen(scored, spaces, random.Random(seed))
-    active = [
-        space.only(
-            effect.tunable
-            for effect in effects
-            if effect.scheduler == space.name and effect.most > 1.0
-        )
-        for space in spaces
-    ]
-    enumerated = sum(space.points for space in active) <= trials
+    screened = _screen(scored, spaces, random.Random(seed))
+    enumerated = sum(space.points for space in spaces) <= trials
     if enumerated:
-        scored.of([spec for space in active for spec in space.all()])
+        scored.of([spec for space in spaces for spec in space.all()])
     else:
-        _estimate(scored, active, trials, seed)
-    best = [_simplified(scored, space, scored.best_of(space.name)) for space in active]
+        estimated = round(trials * _ESTIMATED)
+        _estimate(scored, spaces, estimated, seed)
+        _descend(scored, spaces, screened, trials - estimated)
+    effects = _effects(scored, spaces, screened)
+    best = [_simplified(scored, space, scored.best_of(space.name)) for space in spaces]
     ranked = sorted(
         ((spec, scored.one(spec)) for spec in best if scored.usable(spec)),
         key=lambda pair: pair[1].key,
@@ -132,21 +134,25 @@ class _Scored:
         [score] = self.of([spec])
         return score is not None
 
+    def key(self, spec: SchedulerSpec) -> tuple[float, float]:
+        """Larger is better, of settings that were tried."""
+        score = self.scores[spec]
+        return (-math.inf, -math.inf) if score is None else score.key
+
     def best_of(self, scheduler: str) -> SchedulerSpec:
         """The best of that name: of equal ones, the one with the fewest settings."""
 
-        def key(pair: tuple[SchedulerSpec, Score | None]) -> tuple[float, float, int]:
-            spec, score = pair
-            return (*(score.key if score else (-math.inf, 0.0)), -len(spec.settings))
-
         return max(
-            ((spec, score) for spec, score in self.scores.items() if spec.name == scheduler),
-            key=key,
-        )[0]
+            (spec for spec in self.scores if spec.name == scheduler),
+            key=lambda spec: (*self.key(spec), -len(spec.settings)),
+        )
 
 
-def _screen(scored: _Scored, spaces: Sequence[Space], chance: random.Random) -> tuple[Effect, ...]:
-    """Every tunable's effect, from the default and from random settings."""
+def _screen(
+    scored: _Scored, spaces: Sequence[Space], chance: random.Random
+) -> dict[tuple[str, str], float]:
+    """The effect of every tunable from the default and from random settings, as the logarithm of a
+    ratio, by scheduler and tunable."""
     steps: list[tuple[Space, str, SchedulerSpec, SchedulerSpec]] = []
     for space in spaces:
         drawn = [
@@ -161,12 +167,55 @@ def _screen(scored: _Scored, spaces: Sequence[Space], chance: random.Random) -> 
                     if end != values[knob.name]
                 ]
     scored.of([spec for _, _, base, other in steps for spec in (base, other)])
-    most: dict[tuple[str, str], float] = {
-        (space.name, knob.name): 0.0 for space in spaces for knob in space.knobs
-    }
+    most = {(space.name, knob.name): 0.0 for space in spaces for knob in space.knobs}
     for space, name, base, other in steps:
         change = _change(scored.scores[base], scored.scores[other])
         most[space.name, name] = max(most[space.name, name], change)
+    return most
+
+
+def _descend(
+    scored: _Scored,
+    spaces: Sequence[Space],
+    screened: Mapping[tuple[str, str], float],
+    trials: int,
+) -> None:
+    """From the best settings of the best schedulers, one tunable after the other, until none gets
+    better or `trials` new settings are tried."""
+    by_best = sorted(spaces, key=lambda space: scored.key(scored.best_of(space.name)), reverse=True)
+    end = len(scored.scores) + trials
+    for space in by_best[:_DESCENTS]:
+        # Those with an effect first; of others the order does not matter.
+        knobs = sorted(space.knobs, key=lambda knob: -screened[space.name, knob.name])
+        best, is_better = scored.best_of(space.name), True
+        while is_better and len(scored.scores) < end:
+            is_better = False
+            for knob in knobs:
+                values = space.values(best)
+                line = [space.spec({**values, knob.name: value}) for value in knob.values]
+                new = [spec for spec in line if spec not in scored.scores]
+                scored.of(new[: max(0, end - len(scored.scores))])
+                known = [spec for spec in line if spec in scored.scores]
+                first = max(known, key=scored.key)
+                if scored.key(first) > tuple(one + _NO_GAIN for one in scored.key(best)):
+                    best, is_better = first, True
+
+
+def _effects(
+    scored: _Scored, spaces: Sequence[Space], screened: Mapping[tuple[str, str], float]
+) -> tuple[Effect, ...]:
+    """Each tunable's largest effect between all settings that were tried and differ in it alone."""
+    most = dict(screened)
+    for space in spaces:
+        tried = [spec for spec in scored.scores if spec.name == space.name]
+        for knob in space.knobs:
+            alike: dict[tuple[tuple[str, str], ...], list[Score | None]] = {}
+            for spec in tried:
+                others = tuple(one for one in spec.settings if one[0] != knob.name)
+                alike.setdefault(others, []).append(scored.scores[spec])
+            for scores in alike.values():
+                changes = [_change(scores[0], other) for other in scores[1:]]
+                most[space.name, knob.name] = max(most[space.name, knob.name], *changes, 0.0)
     effects = [Effect(scheduler, name, math.exp(one)) for (scheduler, name), one in most.items()]
     return tuple(sorted(effects, key=lambda effect: -effect.most))
 
