@@ -36,9 +36,10 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> str:
     """A note of a kernel with 100 ticks per second, in every guest's result."""
     read = outcome.read
 
-    def rounded(run: RunDirectory) -> dict[str, Any]:
+    def rounded(run: RunDirectory, decoder: Any) -> dict[str, Any]:
         row = {"tunable": "queue/iosched/write_expire", "asked": "4999", "set": "5000"}
-        return read(run) | {"rounded": [row]}
+        found: dict[str, Any] = read(run, decoder)
+        return found | {"rounded": [row]}
 
     monkeypatch.setattr(outcome, "read", rounded)
     return "write_expire=4999 is 5000: the kernel counts in ticks"
