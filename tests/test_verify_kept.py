@@ -12,20 +12,26 @@ from typing import Any
 
 import pytest
 
-from blklab.agreement import matrix
+from blklab.agreement import matrix, run
 from blklab.agreement.measure import deviation, figures
 from blklab.agreement.run import Planned, plan
 from blklab.agreement.verdict import BAR, NARROW, SHARE, WORST
+from blklab.domain import core
+from blklab.domain.experiment import Experiment, LaidOut
 from blklab.rigs.sim import SimRig
 
 _SAMPLE = 150
 DATA = Path(__file__).parents[1] / "docs/data"
 
 
-@pytest.fixture(scope="module", params=["verify", "verify-host"])
+IN_FILE_SYSTEMS = ("ext4", "xfs", "btrfs", "btrfs:nodatacow")
+"""Those of `make verify`."""
+
+
+@pytest.fixture(scope="module", params=["verify", "verify-host", "verify-files"])
 def kept(request: pytest.FixtureRequest) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((DATA / f"{request.param}.json").read_text())
-    found["takes_time"] = request.param == "verify-host"
+    found["table"] = request.param
     return found
 
 
@@ -33,17 +39,40 @@ def key(cell: dict[str, Any]) -> tuple[str, str, str]:
     return cell["place"], cell["load"], cell["scheduler"]
 
 
-def planned() -> dict[tuple[str, str, str], Planned]:
-    every = plan(matrix.PLACES, (), matrix.LOADS)
+def planned(table: str) -> dict[tuple[str, str, str], Planned]:
+    """The cells of a table, in their order."""
+    in_files = table == "verify-files"
+    places = matrix.FILE_SYSTEM_PLACES if in_files else matrix.PLACES
+    every = plan(places, (), matrix.LOADS)
+    if in_files:
+        every = run.in_files(every, IN_FILE_SYSTEMS)
+    if table == "verify-host":
+        # Of fio, CPU work takes no time in a guest.
+        every = [cell for cell in every if cell.driver == "native"]
     return {(cell.place, cell.job.name, cell.scheduler): cell for cell in every}
 
 
-def test_it_has_every_cell_of_the_matrix(kept: dict[str, Any]) -> None:
-    every = planned()
-    if kept["takes_time"]:
-        # Of fio, CPU work takes no time in a guest.
-        every = {key: cell for key, cell in every.items() if cell.driver == "native"}
-    assert {key(cell) for cell in kept["cells"]} == every.keys()
+def test_it_has_every_cell_of_the_matrix_or_those_that_its_seed_draws(kept: dict[str, Any]) -> None:
+    every = list(planned(kept["table"]))
+    if kept["table"] == "verify-files":
+        every = Random(kept["seed"]).sample(every, kept["planned"])
+    assert {key(cell) for cell in kept["cells"]} == set(every)
+
+
+def placed(asked: Experiment, cell: Planned, kept: dict[str, Any]) -> Experiment:
+    """With its files at the places that the table has."""
+    if cell.file_system is None:
+        return asked
+    job = core.describe_job(cell.job, ignore_unsupported=False)
+    sizes = job.file_sizes(core.disk_model(cell.disk), asked.seed)
+    wanted = (cell.file_system, cell.disk.label, sizes)
+    [places] = (
+        one["places"]
+        for one in kept["layouts"]
+        if (one["file_system"], one["disk"], one["sizes"]) == wanted
+    )
+    files = LaidOut(cell.file_system, "", tuple(tuple(map(tuple, file)) for file in places), "")
+    return replace(asked, files=files, host=dict(asked.host) | run.IN_FILES)
 
 
 def test_its_verdict_follows_from_its_figures(kept: dict[str, Any]) -> None:
@@ -67,11 +96,11 @@ def test_its_verdict_follows_from_its_figures(kept: dict[str, Any]) -> None:
 
 def test_the_simulator_still_gives_the_figures_of_the_table(kept: dict[str, Any]) -> None:
     """A sample, another one each day."""
-    of_matrix = planned()
+    of_matrix = planned(kept["table"])
     for cell in Random(date.today().toordinal()).sample(kept["cells"], _SAMPLE):
         one = of_matrix[key(cell)]
-        run = SimRig().run(replace(one.experiment(kept["seed"]), host=kept["host"]))
-        found = vars(figures(run))
+        asked = replace(one.experiment(kept["seed"]), host=kept["host"])
+        found = vars(figures(SimRig().run(placed(asked, one, kept))))
         # With a page cache the percentiles are the disk's, of as many commands as Linux had.
         same = found if cell["driver"] == "native" else ("ios", "bytes_per_s")
         for what in same:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from blklab.agreement.run import Planned
@@ -18,35 +18,53 @@ Found = LaidOut | BlklabError
 """Files at their places, or the reason why there are none."""
 
 
-def lay_out(cells: Sequence[Planned], kernel: str, seed: int, threads: int) -> dict[int, Found]:
-    """The files of each cell in a file system, by the cell's number.
+@dataclass(frozen=True)
+class Wanted:
+    """Files that cells share: of the same sizes on the same disk."""
 
-    Cells whose files have the same sizes on the same disk share them. KeyboardInterrupt ends all
-    guests first.
+    key: _Key
+    cell: Planned
+    """One of them."""
+    cells: list[int]
+    """The numbers of all."""
+
+
+def layouts_of(cells: Sequence[Planned], seed: int) -> list[Wanted]:
+    """What must be laid out for cells in file systems. InputError if a job is wrong."""
+    every: dict[_Key, Wanted] = {}
+    for number, cell in enumerate(cells):
+        if cell.file_system is not None:
+            key = _key(cell, seed)
+            every.setdefault(key, Wanted(key, cell, [])).cells.append(number)
+    return list(every.values())
+
+
+def lay_out(
+    every: Sequence[Wanted], kernel: str, threads: int, tell: Callable[[object], None]
+) -> dict[int, Found]:
+    """The files of each cell in a file system, by the cell's number; `tell` is called after each
+    layout. KeyboardInterrupt ends all guests first.
     """
-    keys = {n: _key(cell, seed) for n, cell in enumerate(cells) if cell.file_system is not None}
-    wanted: dict[_Key, Planned] = {}
-    for number, key in keys.items():
-        wanted.setdefault(key, cells[number])
     rig = KernelRig(kernel)
-    every = list(wanted.items())
-    found: dict[_Key, Found] = {}
+    found: dict[int, Found] = {}
 
-    def one(number: int) -> tuple[_Key, Found]:
-        key, cell = every[number]
+    def one(wanted: Wanted) -> tuple[Wanted, Found]:
+        name, _, sizes = wanted.key
         try:
-            if not key[2]:
-                raise InputError(f"--fs: {cell.job.name} has no file, only the disk itself")
-            return key, rig.lay_out(key[0], cell.disk, key[2])
+            if not sizes:
+                raise InputError(f"--fs: {wanted.cell.job.name} has no file, only the disk itself")
+            return wanted, rig.lay_out(name, wanted.cell.disk, sizes)
         except BlklabError as error:
-            return key, error
+            return wanted, error
 
-    def done(pair: tuple[_Key, Found]) -> None:
-        found[pair[0]] = pair[1]
+    def done(pair: tuple[Wanted, Found]) -> None:
+        wanted, files = pair
+        found.update(dict.fromkeys(wanted.cells, files))
+        tell(wanted)
 
     if every:
-        pool.run_all(one, range(len(every)), threads, done, rig.cancel)
-    return {number: found[key] for number, key in keys.items()}
+        pool.run_all(one, every, threads, done, rig.cancel)
+    return found
 
 
 @dataclass(frozen=True)
@@ -58,9 +76,9 @@ class Layout:
     """The options of its mount, as the kernel tells them."""
     disk: str
     sizes: tuple[int, ...]
-    """Of each file, in bytes."""
+    """The size of each file, in bytes."""
     places: tuple[tuple[tuple[int, int], ...], ...]
-    """Of each file: its extents, each with the first sector on the disk and the number of
+    """The extents of each file, each with the first sector on the disk and the number of
     sectors."""
 
 

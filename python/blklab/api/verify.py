@@ -186,8 +186,9 @@ def verify(
     with Signals.guarding():
         try:
             if file_systems:
-                found_files = laid_out.lay_out(wanted, tested.key, seed, max_parallel)
-                files.update(found_files)
+                wholes = laid_out.layouts_of(wanted, seed)
+                with listener.runs(len(wholes), "layouts of files, which the cells share") as tell:
+                    files.update(laid_out.lay_out(wholes, tested.key, max_parallel, tell))
             with listener.runs(len(wanted), "each on the simulator and in a guest") as tell:
 
                 def done(number: int, cell: Cell | Uncompared) -> None:

@@ -139,7 +139,7 @@ class LaidOut:
     mounted: str
     """The options of its mount, as the kernel tells them."""
     places: tuple[tuple[tuple[int, int], ...], ...]
-    """Of each regular file of the job, in their order: its extents, each with the first sector on
+    """The extents of each regular file of the job, in their order, each with the first sector on
     the disk and the number of sectors."""
     image: str = field(repr=False)
     """The disk's data, packed, for a guest."""

@@ -109,9 +109,9 @@ class LaidOutFiles(TypedDict):
 
 _FAILED = msgspec.json.Decoder(_Failed)
 OUTCOME = msgspec.json.Decoder(Outcome)
-"""Of a guest that has run something."""
+"""The result of a guest that has run something."""
 LAID_OUT = msgspec.json.Decoder(LaidOutFiles)
-"""Of a guest that has laid files out."""
+"""The result of a guest that has laid files out."""
 
 
 def read(run: RunDirectory, decoder: msgspec.json.Decoder[_Found]) -> _Found:
