@@ -36,16 +36,10 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> str:
     """A note of a kernel with 100 ticks per second, in every guest's result."""
     read = outcome.read
 
-<<<<<<< HEAD
-    def rounded(run: RunDirectory, decoder: Any) -> Any:
-        row = {"tunable": "queue/iosched/write_expire", "asked": "4999", "set": "5000"}
-        return read(run, decoder) | {"rounded": [row]}
-=======
     def rounded(run: RunDirectory, decoder: Any) -> dict[str, Any]:
         row = {"tunable": "queue/iosched/write_expire", "asked": "4999", "set": "5000"}
         found: dict[str, Any] = read(run, decoder)
         return found | {"rounded": [row]}
->>>>>>> filesystems
 
     monkeypatch.setattr(outcome, "read", rounded)
     return "write_expire=4999 is 5000: the kernel counts in ticks"
