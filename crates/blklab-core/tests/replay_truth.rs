@@ -176,7 +176,7 @@ fn a_replay_is_the_recorded_run_and_says_best_what_another_would_be_where_waitin
     let [here, _] = closed;
     assert_eq!((here.rate, here.p99), (here.cells, here.cells), "recorded and replayed in one place");
     let [_, elsewhere] = inferred;
-    assert!(elsewhere.rate * 10 >= elsewhere.cells * 9, "{elsewhere:?}");
+    assert!(elsewhere.rate * 100 >= elsewhere.cells * 89, "{elsewhere:?}");
     assert!(elsewhere.p99 * 100 >= elsewhere.cells * 85, "{elsewhere:?}");
     for [_, other] in [open, closed] {
         assert!(elsewhere.rate > other.rate && elsewhere.p99 > other.p99, "{elsewhere:?}, {other:?}");

@@ -11,7 +11,7 @@
 //! * **inferred**: open or closed, or after I/Os of another process: for each process what fits its
 //!   times.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use thiserror::Error;
 
@@ -446,14 +446,17 @@ fn prio_of(prio: u16) -> IoPrio {
 
 /// An I/O under the plug of the one before it comes together with that one. A process that slept for a
 /// request has handed over its plug, and goes on under it where it comes at once: with more requests it
-/// would not have slept.
+/// would not have slept. Only of a process that collects I/Os under plugs: another one hands over each.
 fn mark_plugs(kept: &[Candidate], ios: &mut [ReplayIo]) {
     let mut last: HashMap<ProcessId, usize> = HashMap::new();
+    let joined = kept.iter().filter(|one| one.recorded.flags.has(Flags::JOINS_PLUG));
+    let collects: HashSet<ProcessId> = joined.map(|one| one.replay.process).collect();
     for (index, Candidate { recorded, replay, .. }) in kept.iter().enumerate() {
         if replay.op == Op::Flush || replay.plug == Plug::None {
             last.remove(&replay.process);
         } else if let Some(before) = last.insert(replay.process, index)
-            && (recorded.flags.has(Flags::JOINS_PLUG) || slept_before(&kept[before].recorded, recorded))
+            && (recorded.flags.has(Flags::JOINS_PLUG)
+                || collects.contains(&replay.process) && slept_before(&kept[before].recorded, recorded))
         {
             ios[before].plug = Plug::GoesOn;
         }
