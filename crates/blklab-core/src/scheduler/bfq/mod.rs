@@ -280,7 +280,7 @@ impl Scheduler for Bfq {
         let limit = self.depths.limit(op, sync, self.wf2q.raised_busy() > 0);
         let own = self.tasks.queue(TaskIndex::of(process), sync);
         let is_over = own.is_some_and(|q| self.wf2q.is_over_limit(q, limit));
-        self.depths.to_tags(if is_over { 1 } else { limit })
+        self.depths.passed_to_tags(if is_over { 1 } else { limit })
     }
 
     fn least_depth(&self) -> u32 {

@@ -77,7 +77,7 @@ impl Depths {
 
     /// What the tags are told of a limit: nothing if it allows all requests.
     #[inline]
-    pub fn to_tags(&self, limit: u32) -> u32 {
+    pub fn passed_to_tags(&self, limit: u32) -> u32 {
         if limit < self.nr_requests { limit } else { u32::MAX }
     }
 }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn the_tags_are_told_only_limits_below_the_number_of_requests() {
         let depths = Depths::new(&limits());
-        assert_eq!([1, 63, 64].map(|limit| depths.to_tags(limit)), [1, 63, u32::MAX]);
+        assert_eq!([1, 63, 64].map(|limit| depths.passed_to_tags(limit)), [1, 63, u32::MAX]);
     }
 
     #[test]
