@@ -24,6 +24,7 @@ mod times;
 mod work;
 
 use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -128,6 +129,14 @@ pub fn places(plan: &Plan, device: &Path, capacity: Sector) -> Result<Vec<Target
     Ok(Layout::in_a_row(&plan.files, DeviceId(0), capacity).files().iter().map(place).collect())
 }
 
+/// The places of files in the page cache, open until the run has ended. When the last process closes a partition the
+/// kernel writes back all its pages at once (`blkdev_flush_mapping`), which it does not do for a file in a
+/// file system.
+fn hold_open(plan: &Plan, places: &[Target]) -> io::Result<Vec<File>> {
+    let buffered = plan.processes.iter().any(|spec| !spec.job.queueing.direct);
+    places.iter().filter(|_| buffered).map(|place| File::open(&place.path)).collect()
+}
+
 /// Runs the plan's processes on its files from `epoch` of the clock on; their CPU work is `work`.
 ///
 /// # Errors
@@ -151,6 +160,7 @@ pub fn run(
         told_to_end: std::iter::repeat_with(AtomicBool::default).take(count).collect(),
         series: Mutex::default(),
     };
+    let _open = hold_open(plan, places).map_err(|error| format!("a process's file: {error}"))?;
     let jobs = thread::scope(|scope| {
         let live = |spec| {
             let run = &run;
