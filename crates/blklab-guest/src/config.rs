@@ -21,6 +21,9 @@
 //! or, to replay recorded I/O, `"run": {"replay": {"file": "replay.bin"}}`: see
 //! [`Load`](blklab_core::source::replay::stored::Load).
 //!
+//! or, to measure a program as a job, `"run": {"workload": {"command": ["benchmark"], "directory":
+//! "/mnt/work"}}`: see [`Workload`].
+//!
 //! Relative paths start at the run directory. Unknown keys, values of the wrong type and invalid
 //! names are refused with line and column.
 
@@ -124,6 +127,24 @@ pub enum Run {
     Job(JobConfig),
     /// Recorded I/O.
     Replay(ReplayConfig),
+    /// A program that is measured as a job is.
+    Workload(Workload),
+}
+
+/// A program that is measured as a job is. It prepares its data first: it writes a line to standard
+/// output when it is ready, and begins the measured part when it has read a line.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// As of a [`Program`].
+    pub command: Command,
+    /// As of a [`Program`].
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Its working directory, which is created if it is missing.
+    pub directory: PathBuf,
+    /// A part of the run that is kept request by request.
+    pub window: Option<WindowConfig>,
 }
 
 /// Recorded I/O to replay.

@@ -17,6 +17,7 @@
 
 pub mod block;
 pub mod config;
+pub mod costs;
 pub mod job;
 pub mod mounts;
 pub mod program;

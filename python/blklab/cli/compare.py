@@ -57,7 +57,8 @@ def compare(
         list[str] | None,
         typer.Option(
             help="Workload: name or any .fio file, with :option=value,... to change fio's "
-            "options, or with --rig live a program: sqlite[:parameter=value,...]; "
+            "options, or with --rig kernel or live a program: sqlite[:parameter=value,...], "
+            "'command:any command'; "
             "numjobs=4..256 runs 4, 8, 16 and so on to 256; repeatable. "
             f"[default: {', '.join(defaults.WORKLOADS)}]",
             autocompletion=complete.workload,
@@ -104,6 +105,13 @@ def compare(
     trace_latency: TraceLatency = False,
     no_precondition: NoPrecondition = False,
     host: HostValues = None,
+    fs: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --rig kernel: the file system of a program, with options of mount and mkfs: "
+            "ext4:data=journal,-b=1024; repeatable. [default: ext4]",
+        ),
+    ] = None,
     ignore_unsupported: IgnoreUnsupported = False,
     vary_disk: Annotated[
         bool | None,
@@ -158,6 +166,7 @@ def compare(
             ),
             host=specs.host(host or ()),
             ignore_unsupported=ignore_unsupported,
+            file_systems=fs or (),
             vary_disk=vary_disk,
             out=out,
             keep=not no_keep,

@@ -15,6 +15,7 @@ from blklab.base import binaries
 from blklab.domain import core, scheduler
 from blklab.domain.experiment import Disk
 from blklab.errors import InputError, RunError, nearest
+from blklab.programs.file_system import FileSystem
 from blklab.rigs.disk_data import DiskData
 from blklab.rigs.kernel import config, outcome, view, wall
 from blklab.rigs.kernel.boot import Guest, TimeTravel, boot
@@ -46,7 +47,7 @@ class Program:
     """A file system may be created even if the disk holds data."""
     shared: Sequence[Path] = ()
     """The guest's view of this machine: see :mod:`blklab.rigs.kernel.view`."""
-    file_system: str | None = None
+    file_system: FileSystem | None = None
     mount: Path = Path("/mnt")
     memory_mib: int = 512
     scratch_mib: int = wall.SCRATCH_MIB
@@ -149,7 +150,13 @@ def _check(program: Program, kernel: Kernel) -> None:
     if not program.command or not program.command[0]:
         raise InputError("no command; expected a program and its arguments behind --")
     if program.file_system is not None:
-        _check_file_system(program, kernel)
+        if program.data == "none":
+            raise InputError(
+                "--data none: written data are discarded, and a file system needs them"
+            )
+        if not program.mount.is_absolute():
+            raise InputError(f"--mount: '{program.mount}' is not absolute")
+        check_file_system(program.file_system.kind, kernel, "--mkfs")
     if program.trace_format not in TRACE_FORMATS:
         wrong = program.trace_format
         raise InputError(f"--trace-format: no '{wrong}'{nearest(wrong, TRACE_FORMATS)}")
@@ -185,23 +192,28 @@ def _order(program: Program, kernel: Kernel, seen: view.View) -> dict[str, Any]:
         },
     }
     if program.file_system is not None:
-        order["file_system"] = {"kind": program.file_system, "mountpoint": str(program.mount)}
+        order["file_system"] = to_order(program.file_system, program.mount)
     return order
 
 
-def _check_file_system(program: Program, kernel: Kernel) -> None:
-    kind = program.file_system or ""
-    if kind not in FILE_SYSTEMS:
-        raise InputError(f"--mkfs: no '{kind}'{nearest(kind, FILE_SYSTEMS)}")
-    if program.data == "none":
-        raise InputError("--data none: written data are discarded, and a file system needs them")
-    if not program.mount.is_absolute():
-        raise InputError(f"--mount: '{program.mount}' is not absolute")
-    option = f"{kind.upper()}_FS"
-    if config.parse((kernel.directory / "config").read_text(encoding="utf-8")).get(option) != "y":
+def to_order(file_system: FileSystem, mount: Path) -> dict[str, Any]:
+    """``file_system`` in ``guest.json``."""
+    return {
+        "kind": file_system.kind,
+        "mountpoint": str(mount),
+        "mkfs_options": list(file_system.mkfs_options),
+        "mount_options": ",".join(file_system.mount_options),
+    }
+
+
+def check_file_system(kind: str, kernel: Kernel, option: str = "--fs") -> None:
+    """InputError if that kernel has no such file system, RunError if mkfs is missing. `option` is
+    the command's, for messages."""
+    setting = f"{kind.upper()}_FS"
+    if config.parse((kernel.directory / "config").read_text(encoding="utf-8")).get(setting) != "y":
         raise InputError(
-            f"--mkfs: the kernel '{kernel.label}' has no {kind}; one that has: "
-            f"blklab kernel build --config {option}=y --name {kind}"
+            f"{option}: the kernel '{kernel.label}' has no {kind}; one that has: "
+            f"blklab kernel build --config {setting}=y --name {kind}"
         )
     if shutil.which(f"mkfs.{kind}", path=f"{os.environ.get('PATH', '')}:{_SBIN}") is None:
-        raise RunError(f"--mkfs: no mkfs.{kind} here: apt-get install {FILE_SYSTEMS[kind]}")
+        raise RunError(f"{option}: no mkfs.{kind} here: apt-get install {FILE_SYSTEMS[kind]}")
