@@ -175,7 +175,7 @@ def test_a_wrong_program_or_file_system_is_one_line_before_anything_runs(
             "wd10ezrx:capacity_sectors=131072",
             "No space left on device",
         ),
-        ("sqlite", "ext4:data=jurnal", "wd10ezrx", "mounting ext4 on /mnt"),
+        ("sqlite", "ext4:data=jurnal", "wd10ezrx", "mounting ext4 on /mnt: EXT4-fs (sda): "),
         ("sqlite", "ext4:-b=1000", "wd10ezrx", "mkfs.ext4 failed: "),
     ],
 )

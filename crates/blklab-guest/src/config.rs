@@ -143,6 +143,10 @@ pub struct Workload {
     pub environment: BTreeMap<String, String>,
     /// Its working directory, which is created if it is missing.
     pub directory: PathBuf,
+    /// Its CPU work takes the time that it uses of the host's CPU, times so many thousandths, if the kernel
+    /// can do that; 0: no time.
+    #[serde(default)]
+    pub cpu_permille: u32,
     /// A part of the run that is kept request by request.
     pub window: Option<WindowConfig>,
 }

@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::block::{Block, Counters, Rounded};
 use crate::config::{self, Config, FileSystem, FileSystemKind, Program, Run, Workload};
 use crate::costs::{self, Costs, Extents};
+use crate::job::cpu::Charged;
 use crate::job::{self, Job, OfDisk};
 use crate::mounts;
 use crate::program::{self, Ended};
@@ -83,6 +84,8 @@ pub struct Outcome {
     pub disk: Option<Report>,
     /// What the program's work costs the disk, if it is a workload and no event was lost.
     pub costs: Option<Costs>,
+    /// Time that the program's CPU work took, if it is a workload and took some.
+    pub charged: Option<Charged>,
     /// The block layer's events, if requested.
     pub trace: Option<Traced>,
     /// The contents of `requests.i64`, if a log was requested.
@@ -258,8 +261,9 @@ fn work(
     let counters = block.counters()?.since(&before);
     outcome.trace = trace.map(Trace::end).transpose()?;
     if let Work::Job(job) = &mut work {
-        if let Some((ended, costs)) = job.settle()? {
-            (outcome.program, outcome.costs) = (Some(ended), costs);
+        if let Some(settled) = job.settle()? {
+            outcome.program = Some(settled.ended);
+            (outcome.costs, outcome.charged) = (settled.costs, settled.charged);
         }
         outcome.trace = job.traced();
     }

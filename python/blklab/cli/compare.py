@@ -14,6 +14,7 @@ from blklab.cli.listening import Running, Terminal
 from blklab.cli.options import (
     TARGET_HELP,
     CacheState,
+    CpuTime,
     DriverName,
     HostValues,
     IgnoreUnsupported,
@@ -99,6 +100,7 @@ def compare(
     rig: RigName = "sim",
     kernel: KernelName = None,
     driver: DriverName = None,
+    cpu: CpuTime = None,
     cache: CacheState = None,
     write_device: WriteDevice = False,
     overwrite: Overwrite = None,
@@ -158,6 +160,7 @@ def compare(
                 rig,
                 kernel=kernel,
                 driver=driver,
+                cpu=cpu,
                 cache=cache,
                 write_device=write_device,
                 overwrite=overwrite,

@@ -41,6 +41,15 @@ class Moved:
 
 
 @dataclass(frozen=True)
+class CpuTime:
+    """Time that CPU work of a program took."""
+
+    user_ns: Count
+    kernel_ns: Count
+    """For its system calls and page faults."""
+
+
+@dataclass(frozen=True)
 class Costs:
     """The costs of a run."""
 
@@ -52,6 +61,8 @@ class Costs:
     """Commits of the journal while it ran; None if the file system does not count them."""
     asked_bytes: Count | None = None
     """Bytes given to write calls; None if the kernel does not count them."""
+    cpu: CpuTime | None = None
+    """None if CPU work took no time."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +82,7 @@ class OperationCosts:
     commits: float
     amplification: float
     """Written bytes divided by the bytes given to write calls."""
+    cpu_ns: float
 
 
 def of_operations(costs: Costs, operations: int) -> OperationCosts:
@@ -89,6 +101,7 @@ def of_operations(costs: Costs, operations: int) -> OperationCosts:
         moved.fua / count,
         math.nan if costs.commits is None else costs.commits / count,
         sum(one.bytes for one in written) / asked if asked else math.nan,
+        math.nan if costs.cpu is None else (costs.cpu.user_ns + costs.cpu.kernel_ns) / count,
     )
 
 

@@ -55,6 +55,7 @@ def figures(run: Measurement, *, histograms: bool = False) -> Row:
 COSTS = (
     *(f"{part}_{what}" for part in ("data", "journal", "metadata") for what in ("writes", "bytes")),
     *("disk_read_bytes", "flushes", "fua_writes", "commits", "asked_bytes", "left_bytes"),
+    *("cpu_user_ns", "cpu_kernel_ns"),
 )
 """The columns of a program's costs, whole numbers: of the run, not of an operation."""
 
@@ -68,7 +69,10 @@ def _costs(run: Measurement) -> Row:
     left = sum(one.bytes for one in (after.data, after.journal, after.metadata))
     counts = [number for one in parts for number in (one.count, one.bytes)]
     counts += [moved.read.bytes, moved.flushes, moved.fua]
-    return dict(zip(COSTS, [*counts, found.commits, found.asked_bytes, left], strict=True))
+    cpu = found.cpu
+    times = [cpu.user_ns, cpu.kernel_ns] if cpu else [None, None]
+    every = [*counts, found.commits, found.asked_bytes, left, *times]
+    return dict(zip(COSTS, every, strict=True))
 
 
 def _requests(operation: str, of: Stages | None) -> Row:

@@ -14,7 +14,18 @@ from blklab.experiment.statistics import MATTERS, Answer, Unranked, Verdict
 
 DRAWN = "each repeat has a disk drawn from the ranges of its estimates"
 """For comparisons with drawn disks."""
-COSTS = ("data", "journal", "metadata", "read", "writes", "flushes", "FUA", "commits", "written")
+COSTS = (
+    "data",
+    "journal",
+    "metadata",
+    "read",
+    "writes",
+    "flushes",
+    "FUA",
+    "commits",
+    "written",
+    "CPU",
+)
 """Heads of `costs_texts`."""
 NO_DIFFERENCE = "no significant difference"
 # A larger undetected difference may well be relevant.
@@ -41,6 +52,7 @@ def costs_texts(costs: OperationCosts) -> list[str]:
         *map(size_text, sizes),
         *map(number_text, counts),
         "-" if math.isnan(costs.amplification) else f"{number_text(costs.amplification)}x",
+        duration_text(costs.cpu_ns),
     ]
 
 

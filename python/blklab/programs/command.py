@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from blklab.base.text import shown
-from blklab.errors import InputError
-from blklab.programs.place import Place
+from blklab.errors import InputError, RunError
+from blklab.programs.place import Place, last_line
 from blklab.programs.program import Outcome, Program, Values
 
 NAME = "command"
@@ -76,7 +77,7 @@ def program(found: Sequence[str]) -> Program:
             [word.replace(_DEVICE, str(place.device)) for word in command] for command in commands
         ]
         for command in before:
-            place.run(command)
+            _run(command, place)
         return lambda: _measured(measured, place)
 
     return Program(
@@ -95,8 +96,20 @@ def program(found: Sequence[str]) -> Program:
 
 def _measured(command: Sequence[str], place: Place) -> Outcome:
     start_ns = time.perf_counter_ns()
-    output = place.run(command)
+    output = _run(command, place)
     return Outcome((time.perf_counter_ns() - start_ns) / 1e9, raw={"output.txt": output})
+
+
+def _run(command: Sequence[str], place: Place) -> str:
+    """Its output. A file gets it, not a pipe: processes that it leaves may hold that open. RunError
+    with its last line if it fails."""
+    with tempfile.TemporaryDirectory() as directory:
+        log = Path(directory) / "output"
+        code = place.start(command, log, None, place.directory).wait()
+        text = log.read_text(encoding="utf-8", errors="replace")
+    if code != 0:
+        raise RunError(f"{Path(command[0]).name}: {last_line(text, code)}")
+    return text
 
 
 def _find(name: str) -> str | None:

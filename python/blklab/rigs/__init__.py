@@ -95,7 +95,7 @@ RIGS = {
     "kernel": Known(
         "Linux itself",
         "blklab.rigs.kernel.rig:KernelRig",
-        options=("kernel", "driver", "late-disk"),
+        options=("kernel", "driver", "late-disk", "cpu"),
     ),
     "live": Known(
         "a real disk of this machine",

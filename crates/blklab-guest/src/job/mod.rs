@@ -3,6 +3,7 @@
 //! or a real program.
 
 mod cgroups;
+pub mod cpu;
 mod native;
 mod partitions;
 pub mod program;
@@ -57,6 +58,17 @@ struct Ran {
     ended: Ended,
     commits: Option<u64>,
     asked_bytes: Option<u64>,
+    charged: Option<cpu::Charged>,
+}
+
+/// The measurements of a program's run that its own output does not have.
+pub struct Settled {
+    /// How it ended.
+    pub ended: Ended,
+    /// What it costs the disk; None if events were lost.
+    pub costs: Option<Costs>,
+    /// Time that its CPU work took; None if it took none.
+    pub charged: Option<cpu::Charged>,
 }
 
 /// What issues the I/O, and what it issues.
@@ -232,17 +244,17 @@ impl Job {
     }
 
     /// Ends the measurement of a program, after its counters were read, and writes what it has left in the
-    /// page cache, for its costs. None for other loads; no costs if events were lost.
+    /// page cache, for its costs. None for other loads.
     ///
     /// # Errors
     /// One line.
-    pub fn settle(&mut self) -> Result<Option<(Ended, Option<Costs>)>, String> {
+    pub fn settle(&mut self) -> Result<Option<Settled>, String> {
         let Some((ran, relay)) = self.measured.take() else { return Ok(None) };
         rustix::fs::sync();
-        let Ran { ended, commits, asked_bytes } = ran;
+        let Ran { ended, commits, asked_bytes, charged } = ran;
         let moved = self.add_events(relay)?;
         let costs = moved.map(|(during, after)| Costs { during, after, commits, asked_bytes });
-        Ok(Some((ended, costs)))
+        Ok(Some(Settled { ended, costs, charged }))
     }
 
     /// The kept events.
@@ -302,7 +314,7 @@ fn run_program(program: Option<program::Program>, device: &Path, epoch: Nanos) -
     let before = commits(device);
     let ran = program.ok_or("a program runs once")?.run(epoch)?;
     let commits = commits(device).zip(before).map(|(after, before)| after.saturating_sub(before));
-    Ok(Ran { ended: ran.ended, commits, asked_bytes: ran.asked_bytes })
+    Ok(Ran { ended: ran.ended, commits, asked_bytes: ran.asked_bytes, charged: ran.charged })
 }
 
 fn run_fio(plan: &Plan, directory: &Path) -> Result<RunResult, String> {

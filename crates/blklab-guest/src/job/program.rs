@@ -17,6 +17,7 @@ use blklab_disk::service::clock;
 use rustix::fs::{Advice, Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::cpu::{self, Charged};
 use crate::config::Workload;
 use crate::costs::written_by_calls;
 use crate::program::{self, Ended};
@@ -32,6 +33,7 @@ const DEVICE_VARIABLE: &str = "BLKLAB_DISK";
 pub struct Program {
     name: String,
     directory: PathBuf,
+    cpu_permille: u32,
     state: State,
 }
 
@@ -48,6 +50,8 @@ pub struct Ran {
     pub ended: Ended,
     /// Bytes given to write calls; None if the kernel does not count them.
     pub asked_bytes: Option<u64>,
+    /// Time that its CPU work took; None if it took none.
+    pub charged: Option<Charged>,
 }
 
 impl Program {
@@ -62,6 +66,7 @@ impl Program {
         environment.insert(DEVICE_VARIABLE.to_owned(), device);
         let place = &config.directory;
         fs::create_dir_all(place).map_err(|error| format!("{}: {error}", place.display()))?;
+        cpu::prepare(config.cpu_permille, directory)?;
         let started = clock();
         let outputs = [Stdio::piped(), program::output(NAME, "stderr", directory)?.into()];
         let mut child = program::start(&words, environment, place, Stdio::piped(), outputs)?;
@@ -71,7 +76,12 @@ impl Program {
             Ok(_) if line.ends_with(b"\n") => State::Ready(child, output),
             _ => State::Ended(program::wait_for(&child, &words[0], started)?),
         };
-        Ok(Program { name: words[0].clone(), directory: directory.to_owned(), state })
+        Ok(Program {
+            name: words[0].clone(),
+            directory: directory.to_owned(),
+            cpu_permille: config.cpu_permille,
+            state,
+        })
     }
 
     /// Runs it to its end, and ends all processes that it has left. Its duration counts from `epoch`.
@@ -80,21 +90,23 @@ impl Program {
     /// One line: its output cannot be kept.
     pub fn run(self, epoch: Nanos) -> Result<Ran, String> {
         let (mut child, output) = match self.state {
-            State::Ended(ended) => return Ok(Ran { ended, asked_bytes: None }),
+            State::Ended(ended) => return Ok(Ran { ended, asked_bytes: None, charged: None }),
             State::Ready(child, output) => (child, output),
         };
         let asked_before = written_by_calls();
         let copying = copy(output, program::output(NAME, "stdout", &self.directory)?)?;
+        let charging = cpu::begin(self.cpu_permille)?;
         if let Some(mut input) = child.stdin.take() {
             // If it has ended meanwhile, its exit code shows it.
             let _ = input.write_all(b"go\n");
         }
         let ended = program::wait_for(&child, &self.name, epoch)?;
+        let charged = charging.map(cpu::Charging::end).transpose()?;
         let asked = written_by_calls();
         end_all();
         copying.join().map_err(|_| "the reader of the program's output panicked")??;
         let asked_bytes = asked.zip(asked_before).map(|(after, before)| after.saturating_sub(before));
-        Ok(Ran { ended, asked_bytes })
+        Ok(Ran { ended, asked_bytes, charged })
     }
 }
 

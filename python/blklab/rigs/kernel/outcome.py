@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from blklab.base.text import shown
 from blklab.domain import core, scheduler
-from blklab.domain.costs import Costs
+from blklab.domain.costs import Costs, CpuTime
 from blklab.domain.experiment import Disk
 from blklab.errors import RunError
 from blklab.rigs.kernel.rundir import RunDirectory
@@ -92,6 +92,7 @@ class Outcome(TypedDict):
     rounded: list[_Rounded]
     program: Ended | None
     costs: NotRequired[Costs | None]
+    charged: NotRequired[CpuTime | None]
     counters: dict[_Word, Count]
     disk: _Disk
     trace: _Traced | None

@@ -54,14 +54,16 @@ class ProgramLoad:
 
     experiment: Experiment
     chosen: programs.Chosen
+    cpu_permille: int
+    """Thousandths of the used CPU time that pass; 0 if CPU work takes no time."""
 
     @classmethod
-    def of(cls, experiment: Experiment) -> ProgramLoad:
+    def of(cls, experiment: Experiment, cpu_permille: int = 0) -> ProgramLoad:
         """InputError if it cannot run in a guest of this machine, or not on that disk."""
         chosen, name = programs.chosen(experiment.job), experiment.job.name
         if why := chosen.program.missing():
             raise InputError(f"{name}: {why}")
-        load = cls(experiment, chosen)
+        load = cls(experiment, chosen, cpu_permille)
         for needed in chosen.program.needs:
             found = chosen.program.find(needed)
             if found and not chosen.words and not view.is_seen(Path(found).resolve()):
@@ -127,6 +129,7 @@ class ProgramLoad:
                     "command": [*python, json.dumps(child)],
                     "environment": environment,
                     "directory": str(directory),
+                    "cpu_permille": self.cpu_permille,
                     "window": experiment.window and asdict(experiment.window),
                 }
             },
@@ -190,17 +193,26 @@ class ProgramLoad:
             costs=_costs(found),
         )
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self, found: outcome.Outcome) -> tuple[str, ...]:
         """Lines about the conditions of its run."""
-        if self.file_system is None:
-            return ()
-        options = [*self.file_system.mkfs_options, *self.file_system.mount_options]
-        return (f"on a new {self.file_system.text}",) if options else ()
+        if self.cpu_permille and found.get("charged") is None:
+            return (
+                "CPU work takes no time: this kernel is without cpu.patch; to build it again: "
+                "blklab kernel build",
+            )
+        if not self.cpu_permille:
+            return ("CPU work takes no time",)
+        factor = self.cpu_permille / 1000
+        times = "" if factor == 1 else f", times {factor:g}"
+        return (
+            f"CPU work takes the time that it uses of this machine's CPU{times}, and of one CPU: "
+            "not quite the same in every run",
+        )
 
 
 def _costs(found: outcome.Outcome) -> Costs | None:
     costs = found.get("costs")
-    return None if costs is None else msgspec.convert(costs, Costs)
+    return None if costs is None else replace(costs, cpu=found.get("charged"))
 
 
 def _python() -> Path:

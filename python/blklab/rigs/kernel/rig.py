@@ -45,6 +45,8 @@ _OF_LOAD = 14
 _OF_PROCESS_BYTES = 192 << 10
 _LOAD = "replay.bin"
 _TIMEOUT_S = 1800.0
+_FREE = "free"
+_CPU_PERMILLE_MAX = 1_000_000
 _PAGE_BYTES = 4096
 _FIO_BYTES_MAX = 64 << 20
 # Writeback throttling is not part of any scheduler, and the other rigs have none.
@@ -96,14 +98,16 @@ class KernelRig(ModelledDisks):
         kernel: str | None = None,
         driver: str | None = None,
         late_disk: str | None = None,
+        cpu: str | None = None,
     ) -> None:
+        self._cpu_permille = cpu_permille(cpu)
         if driver is not None and driver not in DRIVERS:
             raise InputError(f"--driver: no '{driver}'{nearest(driver, DRIVERS)}")
         self._driver = driver or DRIVERS[0]
         self._late_disk = late_disk is not None
         self._kernel = cache.chosen(kernel)
         self.spec = RigSpec(
-            self.name, kernel=self._kernel.key, driver=driver, late_disk=self._late_disk
+            self.name, kernel=self._kernel.key, driver=driver, late_disk=self._late_disk, cpu=cpu
         )
         self._init = binaries.find("blklab-guest")
         self._recordings = LoadedRecordings()
@@ -175,7 +179,8 @@ class KernelRig(ModelledDisks):
         wall.told()
         for experiment in experiments:
             if programs.is_program(experiment.job):
-                load, own = ProgramLoad.of(experiment), experiment.scheduler.kernel
+                load = ProgramLoad.of(experiment)
+                own = experiment.scheduler.kernel
                 kernel = self._kernel if own is None else cache.find(own)
                 load.check(kernel, self._program_mib(load))
         yield
@@ -221,7 +226,8 @@ class KernelRig(ModelledDisks):
                 result = work.program.result(guest.run, found, result)
             if not self._late_disk:
                 _check_lateness(found["disk"]["lateness"], result)
-            notes = (*work.notes, *outcome.notes(found, experiment.disk))
+            of_load = work.program.notes(found) if work.program else work.notes
+            notes = (*of_load, *outcome.notes(found, experiment.disk))
             if trace is not None:
                 _copy_trace(guest.run, found, trace)
             raw = result.raw if work.program else _raw(guest.run)
@@ -277,7 +283,7 @@ class KernelRig(ModelledDisks):
         return _Work({"job": order}, _memory_mib(job, host))
 
     def _program(self, experiment: Experiment) -> _Work:
-        load = ProgramLoad.of(experiment)
+        load = ProgramLoad.of(experiment, self._cpu_permille)
         parts = load.order()
         return _Work(
             parts.pop("run"),
@@ -285,7 +291,6 @@ class KernelRig(ModelledDisks):
             view=load.seen(self._init),
             around=parts,
             program=load,
-            notes=load.notes(),
         )
 
     def _program_mib(self, load: ProgramLoad) -> int:
@@ -381,6 +386,23 @@ def _told(kernel: cache.Kernel) -> KernelData:
         "added": kernel.added,
         "config": kernel.config,
     }
+
+
+def cpu_permille(text: str | None) -> int:
+    """Thousandths of the CPU time of programs that pass. InputError for another text than ``free``
+    or a factor."""
+    if text == _FREE:
+        return 0
+    try:
+        permille = round(float(text or "1") * 1000)
+    except (ValueError, OverflowError):
+        permille = 0
+    if not 1 <= permille <= _CPU_PERMILLE_MAX:
+        raise InputError(
+            f"--cpu: expected '{_FREE}' or a factor from 0.001 to {_CPU_PERMILLE_MAX // 1000}, "
+            f"found '{text}'"
+        )
+    return permille
 
 
 def host_that_counts(driver: str) -> set[str]:
