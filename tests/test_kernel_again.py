@@ -17,6 +17,7 @@ import blklab
 from blklab.base import pool
 from blklab.domain import specs
 from blklab.domain.result import Result
+from blklab.programs.file_system import FileSystem
 from blklab.rigs.kernel import cache, program
 from blklab.rigs.kernel.boot import TimeTravel
 from blklab.rigs.kernel.errors import GuestMemoryError
@@ -122,7 +123,7 @@ def _traced(kernel: str, command: str, to: Path, **different: object) -> tuple[s
         ["sh", "-c", command],
         specs.disk("wd10ezrx:ncq=off"),
         scheduler="bfq",
-        file_system="ext4",
+        file_system=FileSystem("ext4"),
         memory_mib=128,
         trace=to,
         trace_format="blktrace",

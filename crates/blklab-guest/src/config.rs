@@ -28,6 +28,9 @@
 //! or, to replay recorded I/O, `"run": {"replay": {"file": "replay.bin"}}`: see
 //! [`Load`](blklab_core::source::replay::stored::Load).
 //!
+//! or, to measure a program as a job, `"run": {"workload": {"command": ["benchmark"], "directory":
+//! "/mnt/work"}}`: see [`Workload`].
+//!
 //! Relative paths start at the run directory. Unknown keys, values of the wrong type and invalid
 //! names are refused with line and column.
 
@@ -153,6 +156,8 @@ pub enum Run {
     Replay(ReplayConfig),
     /// Files to lay out in the file system.
     LayOut(LayOut),
+    /// A program that is measured as a job is.
+    Workload(Workload),
 }
 
 /// Files to lay out in the file system.
@@ -161,6 +166,26 @@ pub enum Run {
 pub struct LayOut {
     /// Their sizes in bytes.
     pub sizes: Vec<u64>,
+}
+
+/// A program that is measured as a job is. It prepares its data first: it writes a line to standard
+/// output when it is ready, and begins the measured part when it has read a line.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// As of a [`Program`].
+    pub command: Command,
+    /// As of a [`Program`].
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Its working directory, which is created if it is missing.
+    pub directory: PathBuf,
+    /// Its CPU work takes the time that it uses of the host's CPU, times so many thousandths, if the kernel
+    /// can do that; 0: no time.
+    #[serde(default)]
+    pub cpu_permille: u32,
+    /// A part of the run that is kept request by request.
+    pub window: Option<WindowConfig>,
 }
 
 /// Recorded I/O to replay.

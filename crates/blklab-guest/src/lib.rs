@@ -17,6 +17,7 @@
 
 pub mod block;
 pub mod config;
+pub mod costs;
 pub mod file_system;
 pub mod job;
 pub mod laid_out;

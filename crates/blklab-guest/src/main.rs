@@ -5,10 +5,20 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use blklab_guest::job::cpu;
 use blklab_guest::{mounts, session};
 use rustix::system::{RebootCommand, reboot};
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(cpu::CALIBRATE) {
+        return match cpu::calibrate() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     if std::process::id() != 1 {
         eprintln!(
             "blklab-guest: process {} is not the first one: blklab starts it as init of the kernel rig's guest",

@@ -58,33 +58,66 @@ pub fn host_directory(directory: &Path, writable: bool) -> Result<(), String> {
     mount("none", directory, "hostfs", flags, Some(path.as_c_str())).map_err(|error| fail(&error))
 }
 
-/// Options of mount(8) that are flags of mount(2).
-const FLAGS: &[(&str, MountFlags)] = &[("noatime", MountFlags::NOATIME), ("lazytime", MountFlags::LAZYTIME)];
-
-/// Options as the kernel takes them: flags, and the rest as text.
-fn flags(options: &str) -> (MountFlags, String) {
-    let mut flags = MountFlags::empty();
-    let mut rest = Vec::new();
-    for word in options.split(',').filter(|word| !word.is_empty()) {
-        match FLAGS.iter().find(|(name, _)| *name == word) {
-            Some((_, flag)) => flags |= *flag,
-            None => rest.push(word),
-        }
-    }
-    (flags, rest.join(","))
-}
+/// Options of mount(8) that are flags of mount(2), and no file system's.
+const FLAGS: &[(&str, MountFlags)] = &[
+    ("dirsync", MountFlags::DIRSYNC),
+    ("lazytime", MountFlags::LAZYTIME),
+    ("noatime", MountFlags::NOATIME),
+    ("nodev", MountFlags::NODEV),
+    ("nodiratime", MountFlags::NODIRATIME),
+    ("noexec", MountFlags::NOEXEC),
+    ("nosuid", MountFlags::NOSUID),
+    ("relatime", MountFlags::RELATIME),
+    ("strictatime", MountFlags::STRICTATIME),
+    ("sync", MountFlags::SYNCHRONOUS),
+];
 
 /// Mounts the disk; `options` as of mount(8).
 ///
 /// # Errors
-/// One line.
+/// One line, with the file system's own words if it has said some.
 pub fn disk(device: &Path, place: &Path, kind: &str, options: &str) -> Result<(), String> {
     let fail = |error: &dyn std::fmt::Display| format!("mounting {kind} on {}: {error}", place.display());
     fs::create_dir_all(place).map_err(|error| fail(&error))?;
-    let (flags, options) = flags(options);
-    let options = CString::new(options).map_err(|error| fail(&error))?;
-    let data: &CStr = options.as_c_str();
-    mount(device, place, kind, flags, Some(data)).map_err(|error| fail(&error))
+    let (flags, own) = flags_and_own(options);
+    let own = CString::new(own).map_err(|error| fail(&error))?;
+    let data: &CStr = own.as_c_str();
+    let mounted = mount(device, place, kind, flags, Some(data));
+    mounted.map_err(|error| fail(&words_of_kernel(kind).unwrap_or_else(|| error.to_string())))
+}
+
+/// The flags among options, and the others.
+fn flags_and_own(options: &str) -> (MountFlags, String) {
+    let (mut flags, mut own) = (MountFlags::empty(), Vec::new());
+    for option in options.split(',').filter(|option| !option.is_empty()) {
+        match FLAGS.iter().find(|(name, _)| *name == option) {
+            Some((_, flag)) => flags |= *flag,
+            None => own.push(option),
+        }
+    }
+    (flags, own.join(","))
+}
+
+/// The last message of that file system in the kernel's log.
+fn words_of_kernel(kind: &str) -> Option<String> {
+    use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let mut log = fs::File::options().read(true).custom_flags(flags).open("/dev/kmsg").ok()?;
+    let (mut record, mut last) = (vec![0; 8192], None);
+    loop {
+        match log.read(&mut record) {
+            Ok(0) | Err(_) => return last,
+            Ok(length) => last = said(&String::from_utf8_lossy(&record[..length]), kind).or(last),
+        }
+    }
+}
+
+/// The text of a record of `/dev/kmsg` (`priority,number,time,flags;TEXT`) if it is that file system's.
+fn said(record: &str, kind: &str) -> Option<String> {
+    let text = record.split_once(';')?.1.lines().next()?;
+    let is_ours = text.get(..kind.len()).is_some_and(|head| head.eq_ignore_ascii_case(kind));
+    is_ours.then(|| text.trim().to_owned())
 }
 
 /// The mountpoints of the disk and its partitions, the latest first.
@@ -156,10 +189,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_that_are_flags_are_not_in_the_text() {
-        let both = MountFlags::NOATIME | MountFlags::LAZYTIME;
-        assert_eq!(flags("noatime,commit=300,lazytime,nodatacow"), (both, "commit=300,nodatacow".to_owned()));
-        assert_eq!(flags(""), (MountFlags::empty(), String::new()));
+    fn options_of_all_file_systems_are_flags() {
+        let (flags, own) = flags_and_own("noatime,data=journal,,sync,barrier=0");
+        assert_eq!(flags, MountFlags::NOATIME | MountFlags::SYNCHRONOUS);
+        assert_eq!(own, "data=journal,barrier=0");
+        assert_eq!(flags_and_own(""), (MountFlags::empty(), String::new()));
+    }
+
+    #[test]
+    fn a_file_systems_own_words_are_found_in_the_log() {
+        let record = "3,104,5,-;EXT4-fs (sda): Unrecognized mount option \"x\"\n SUBSYSTEM=block\n";
+        assert_eq!(said(record, "ext4").as_deref(), Some("EXT4-fs (sda): Unrecognized mount option \"x\""));
+        assert_eq!(said(record, "xfs"), None);
+        assert_eq!(said("6,1,2,-;ab", "ext4"), None);
     }
 
     #[test]

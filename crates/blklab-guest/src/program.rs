@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use blklab_core::units::Nanos;
 use blklab_disk::service::clock;
 use rustix::process::{WaitOptions, wait};
 use serde::Serialize;
@@ -40,24 +41,59 @@ pub fn run(
     start_in: &Path,
     directory: &Path,
 ) -> Result<Ended, String> {
-    let output = |kind: &str| {
-        let path = directory.join(format!("{name}.{kind}"));
-        File::create(&path).map_err(|error| format!("{}: {error}", path.display()))
-    };
-    let (program, arguments) = words.split_first().ok_or("an empty command")?;
     let started = clock();
-    let child = Command::new(program)
+    let child = start(
+        words,
+        environment,
+        start_in,
+        Stdio::null(),
+        [output(name, "stdout", directory)?.into(), output(name, "stderr", directory)?.into()],
+    )?;
+    wait_for(&child, &words[0], started)
+}
+
+/// The file for a program's output of that kind, new.
+///
+/// # Errors
+/// One line.
+pub fn output(name: &str, kind: &str, directory: &Path) -> Result<File, String> {
+    let path = directory.join(format!("{name}.{kind}"));
+    File::create(&path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Starts a program; its standard output and standard error go to `outputs`.
+///
+/// # Errors
+/// One line: it could not be started.
+pub fn start(
+    words: &[String],
+    environment: impl IntoIterator<Item = (String, String)>,
+    start_in: &Path,
+    input: Stdio,
+    outputs: [Stdio; 2],
+) -> Result<Child, String> {
+    let (program, arguments) = words.split_first().ok_or("an empty command")?;
+    let [stdout, stderr] = outputs;
+    Command::new(program)
         .args(arguments)
         .env_clear()
         .env("PATH", PATH)
         .env("HOME", "/tmp")
         .envs(environment)
         .current_dir(start_in)
-        .stdin(Stdio::null())
-        .stdout(output("stdout")?)
-        .stderr(output("stderr")?)
+        .stdin(input)
+        .stdout(stdout)
+        .stderr(stderr)
         .spawn()
-        .map_err(|error| format!("{program}: cannot be started: {error}"))?;
+        .map_err(|error| format!("{program}: cannot be started: {error}"))
+}
+
+/// Waits until that child has ended, and reaps all others that end meanwhile. Its duration counts
+/// from `started`.
+///
+/// # Errors
+/// One line: the kernel's error.
+pub fn wait_for(child: &Child, program: &str, started: Nanos) -> Result<Ended, String> {
     let child = child.id();
     loop {
         let (pid, status) = match wait(WaitOptions::empty()) {

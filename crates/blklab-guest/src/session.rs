@@ -15,8 +15,10 @@ use rustix::mount::{UnmountFlags, unmount};
 use serde::Serialize;
 
 use crate::block::{Block, Counters, Rounded};
-use crate::config::{self, Config, FileSystem, JobConfig, LayOut, Program, Run, Sectors};
+use crate::config::{self, Config, FileSystem, JobConfig, LayOut, Program, Run, Sectors, Workload};
+use crate::costs::{self, Costs, Extents};
 use crate::file_system;
+use crate::job::cpu::Charged;
 use crate::job::{self, InFiles, Job, OfDisk};
 use crate::laid_out;
 use crate::mounts;
@@ -82,6 +84,10 @@ pub struct Outcome {
     /// The requests that the disk served during the program (and until the unmount), and their
     /// lateness.
     pub disk: Option<Report>,
+    /// What the program's work costs the disk, if it is a workload and no event was lost.
+    pub costs: Option<Costs>,
+    /// Time that the program's CPU work took, if it is a workload and took some.
+    pub charged: Option<Charged>,
     /// The block layer's events, if requested.
     pub trace: Option<Traced>,
     /// The contents of `requests.i64`, if a log was requested.
@@ -266,6 +272,10 @@ fn work(
         }
         _ => None,
     };
+    let mut prepared = match &config.run {
+        Run::Workload(workload) => Some(prepare(directory, config, workload, device)?),
+        _ => None,
+    };
     wake_workers(device)?;
     block.set_scheduler(&config.scheduler)?;
     outcome.rounded = block.set("queue", &config.queue)?;
@@ -273,11 +283,7 @@ fn work(
     outcome.scheduler = Some(block.scheduler()?);
     outcome.queue = block.values("queue");
     outcome.iosched = block.values("queue/iosched");
-    for (name, value) in &config.sysctl {
-        let path = name.path();
-        fs::write(&path, value.to_string())
-            .map_err(|error| format!("{}={value}: {error}", path.display()))?;
-    }
+    set_sysctls(config)?;
     let of_disk = || -> Result<OfDisk<'_>, String> {
         let (scheduler, trace) = (&config.scheduler, config.trace);
         let (capacity, has_write_cache) = (block.capacity()?, block.has_write_cache()?);
@@ -288,6 +294,11 @@ fn work(
         Run::Job(job) => Work::Job(Box::new(Job::prepare(job, &of_disk()?, directory)?)),
         Run::Replay(replay) => Work::Job(Box::new(Job::prepare_replay(replay, &of_disk()?, directory)?)),
         Run::LayOut(_) => return Ok(None),
+        Run::Workload(workload) => {
+            let (program, journal) = prepared.take().ok_or("a workload runs once")?;
+            let job = Job::of_program(program, journal, workload.window, &of_disk()?, directory)?;
+            Work::Job(Box::new(job))
+        }
     };
     // A job's own events are traced in any case.
     let trace = config.trace.filter(|_| matches!(work, Work::Program(_)));
@@ -310,6 +321,10 @@ fn work(
     let counters = block.counters()?.since(&before);
     outcome.trace = trace.map(Trace::end).transpose()?;
     if let Work::Job(job) = &mut work {
+        if let Some(settled) = job.settle()? {
+            outcome.program = Some(settled.ended);
+            (outcome.costs, outcome.charged) = (settled.costs, settled.charged);
+        }
         outcome.trace = job.traced();
     }
     outcome.counters = Some(counters);
@@ -321,6 +336,33 @@ fn work(
         Work::Job(job) => Some(job),
         Work::Program(_) => None,
     })
+}
+
+/// Starts a program that prepares its data, and returns it with the journal of its file system when it
+/// is ready and nothing of it is cached. It prepares under the disk's initial scheduler, which is the same
+/// in all runs, and with the limits for dirty pages of its run.
+fn prepare(
+    directory: &Path,
+    config: &Config,
+    workload: &Workload,
+    device: &Path,
+) -> Result<(job::program::Program, Extents), String> {
+    let journal = config.file_system.as_ref().map(|file_system| costs::journal(file_system, device));
+    set_sysctls(config)?;
+    let program = job::program::Program::prepare(workload, device, directory)?;
+    if config.file_system.is_some() {
+        job::program::make_cold(&workload.directory);
+    }
+    Ok((program, journal.transpose()?.unwrap_or_default()))
+}
+
+fn set_sysctls(config: &Config) -> Result<(), String> {
+    for (name, value) in &config.sysctl {
+        let path = name.path();
+        fs::write(&path, value.to_string())
+            .map_err(|error| format!("{}={value}: {error}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// Reads a block under the disk's initial scheduler. Before `kblockd`'s only worker runs its first

@@ -61,6 +61,7 @@ class ProgramDocument(TypedDict):
     higher_is_better: bool
     operation: str
     target: str
+    rigs: list[str]
     needs: dict[str, str]
     missing: str
     parameters: list[ParameterDocument]
@@ -333,6 +334,7 @@ def _program(entry: Entry) -> Workload:
         "higher_is_better": program.higher_is_better,
         "operation": program.operation,
         "target": "a device, read-only" if program.on_device else "a directory",
+        "rigs": list(program.rigs),
         "needs": dict(program.needs),
         "missing": program.missing(),
         "parameters": [

@@ -115,6 +115,7 @@ def compare(
     rig: str | RigSpec = "sim",
     host: Mapping[str, int] | None = None,
     ignore_unsupported: bool = False,
+    file_systems: Sequence[str] = (),
     vary_disk: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     keep: bool = False,
@@ -128,7 +129,7 @@ def compare(
         disks: names of disk models or paths of TOML files, with ``:key=value,...`` to change
             them; on the live rig directories or devices. None: two models.
         workloads: names or paths of job files, with ``:option=value,...`` to change fio's
-            options; on the live rig also programs. None: those of the package.
+            options; on the kernel rig and the live rig also programs. None: those of the package.
         schedulers: names with ``:tunable=value,...`` in the kernel's units. None: those of the rig.
             All three also accept `Disk`, `Entry` and `SchedulerSpec` objects.
         repeats: number of repeats; 5 if there is no `budget`.
@@ -138,6 +139,8 @@ def compare(
         rig: where to run.
         host: costs and sizes of the modelled host, by name.
         ignore_unsupported: leave out job options that are not simulated instead of refusing.
+        file_systems: on the kernel rig, the file systems on which each program runs, with options
+            of mount and mkfs: ``ext4:data=journal``. None: ext4 with its defaults.
         vary_disk: whether each repeat has its own disk, drawn from the ranges of the file's
             estimates. None: on rigs with modelled disks.
         out: a directory for ``results.json`` and ``report.html``.
@@ -158,7 +161,7 @@ def compare(
             raise InputError("--repeats: not with --budget, which decides the number of repeats")
     if out is not None:
         check_files(*files(Path(out)))
-    jobs = specs.workloads(workloads or defaults.WORKLOADS)
+    jobs = specs.on_file_systems(specs.workloads(workloads or defaults.WORKLOADS), file_systems)
     spec = of_workloads(RigSpec.of(rig), jobs)
     real = spec.name == "live"
     if vary_disk and real:

@@ -17,6 +17,7 @@ from blklab.domain import core, specs
 from blklab.domain.experiment import Disk, SchedulerSpec
 from blklab.errors import InputError, RunError
 from blklab.host import reading
+from blklab.programs import file_system as of_users
 from blklab.rigs.kernel import cache, file_systems, outcome, program, shell, view, wall
 from blklab.rigs.kernel.boot import TimeTravel, checked_time_travel
 from blklab.rigs.kernel.cache import Kernel
@@ -227,7 +228,7 @@ def run_in_kernel(
         disk, scheduler, seed: see `simulate`; any scheduler that the kernel has.
         kernel: a kernel from `list_kernels`; None is the newest one without changes.
         file_system: make one on the disk: ``ext4``; ``xfs``, ``btrfs`` or ``f2fs`` if a kernel has
-            it.
+            it; with options of mount and mkfs behind a colon, see `blklab.programs.file_system`.
         mount: its mount point.
         data: ``memory``, ``none`` (reads give zeros) or a file, see ``blklab kernel run --help``.
         overwrite_data: make a file system even if that file holds data.
@@ -263,7 +264,7 @@ def run_in_kernel(
         data=data,
         overwrite_data=overwrite_data,
         shared=seen.paths,
-        file_system=file_system,
+        file_system=None if file_system is None else of_users.parse(file_system, "--mkfs"),
         mount=mount,
         memory_mib=memory_mib,
         scratch_mib=scratch_mib,

@@ -123,8 +123,8 @@ def run_job(
     model = find_disk(place, disk)
     if programs.is_program(entry):
         raise InputError(
-            f"{entry.name}: is not a fio job; to run it once: blklab compare --rig live "
-            f"--workload {entry.name} --scheduler NAME --repeats 1 --disk DIRECTORY"
+            f"{entry.name}: is not a fio job; to run it once: blklab compare --rig kernel "
+            f"--workload {entry.name} --scheduler NAME --repeats 1 --disk MODEL"
         )
     check_workload(spec, entry)
     asked = specs.scheduler(scheduler)

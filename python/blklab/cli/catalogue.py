@@ -139,14 +139,22 @@ def _list_workloads(as_json: bool) -> None:
         )
         return
     console.print_names([(one.entry.name, one.summary) for one in found if one.kind == "fio"])
-    print("\nReal programs, for --rig live:\n")
+    print("\nReal programs, for --rig kernel and --rig live:\n")
     real = [one for one in found if one.kind == "program"]
     console.print_names(
         [
-            (one.entry.name, f"{one.summary} ({one.missing})" if one.missing else one.summary)
-            for one in real
+            *((one.entry.name, _of_program(one)) for one in real),
+            ("command:...", "any command, timed; with --rig kernel"),
         ]
     )
+
+
+def _of_program(found: blklab.Workload) -> str:
+    """Its summary, with the only rig that runs it, and what is missing here."""
+    rigs = found.program["rigs"] if found.program else []
+    only = f"; only with --rig {rigs[0]}" if len(rigs) == 1 else ""
+    missing = f" ({found.missing})" if found.missing else ""
+    return f"{found.summary}{only}{missing}"
 
 
 def _print_program(found: blklab.Workload, told: ProgramDocument) -> None:
@@ -155,12 +163,14 @@ def _print_program(found: blklab.Workload, told: ProgramDocument) -> None:
         print(textwrap.fill(" ".join(paragraph.split()), _WIDTH) + "\n")
     print(f"Figure: {told['unit']}, {'more' if told['higher_is_better'] else 'less'} is better")
     print(f"Latency: {'of ' + told['operation'] if told['operation'] else 'not told'}")
-    print(f"Runs on: {told['target']}, with --rig live")
+    rigs = " and ".join(f"--rig {name}" for name in told["rigs"])
+    print(f"Runs on: {told['target']}, with {rigs}")
     print(f"Needs: {', '.join(told['needs']) or 'nothing more'}")
     if found.missing:
         print(f"Cannot run here: {found.missing}")
-    print(f"\nSet with {told['name']}:NAME=VALUE,...\n")
-    console.print_tunables(found.parameters)
+    if found.parameters:
+        print(f"\nSet with {told['name']}:NAME=VALUE,...\n")
+        console.print_tunables(found.parameters)
 
 
 def studies(

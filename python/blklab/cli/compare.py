@@ -14,6 +14,7 @@ from blklab.cli.listening import Running, Terminal
 from blklab.cli.options import (
     TARGET_HELP,
     CacheState,
+    CpuTime,
     DriverName,
     HostValues,
     IgnoreUnsupported,
@@ -57,7 +58,8 @@ def compare(
         list[str] | None,
         typer.Option(
             help="Workload: name or any .fio file, with :option=value,... to change fio's "
-            "options, or with --rig live a program: sqlite[:parameter=value,...]; "
+            "options, or with --rig kernel or live a program: sqlite[:parameter=value,...], "
+            "'command:any command'; "
             "numjobs=4..256 runs 4, 8, 16 and so on to 256; repeatable. "
             f"[default: {', '.join(defaults.WORKLOADS)}]",
             autocompletion=complete.workload,
@@ -98,12 +100,20 @@ def compare(
     rig: RigName = "sim",
     kernel: KernelName = None,
     driver: DriverName = None,
+    cpu: CpuTime = None,
     cache: CacheState = None,
     write_device: WriteDevice = False,
     overwrite: Overwrite = None,
     trace_latency: TraceLatency = False,
     no_precondition: NoPrecondition = False,
     host: HostValues = None,
+    fs: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --rig kernel: the file system of a program, with options of mount and mkfs: "
+            "ext4:data=journal,-b=1024; repeatable. [default: ext4]",
+        ),
+    ] = None,
     ignore_unsupported: IgnoreUnsupported = False,
     vary_disk: Annotated[
         bool | None,
@@ -150,6 +160,7 @@ def compare(
                 rig,
                 kernel=kernel,
                 driver=driver,
+                cpu=cpu,
                 cache=cache,
                 write_device=write_device,
                 overwrite=overwrite,
@@ -158,6 +169,7 @@ def compare(
             ),
             host=specs.host(host or ()),
             ignore_unsupported=ignore_unsupported,
+            file_systems=fs or (),
             vary_disk=vary_disk,
             out=out,
             keep=not no_keep,

@@ -14,6 +14,9 @@ from blklab.domain.latencies import OPERATION_TEXT, PERCENTILES, RANKED_BY
 from blklab.domain.setup import SetupData
 from blklab.domain.validation import warning
 from blklab.experiment.words import (
+    COSTS,
+    costs_head,
+    costs_texts,
     drawn_text,
     few_text,
     hinge_text,
@@ -119,6 +122,9 @@ def show_cells(analysis: Analysis, out: Console, *, requests: bool) -> None:
         out.print(Text(said, style))
         for hinge in cell.hinges:
             out.print(Text(shown(f"{hinge_text(hinge)}.")))
+        if any(row.costs for row in cell.rows):
+            out.print(f"{costs_head(row.costs for row in cell.rows)}:")
+            out.print(_costs(cell))
         if requests and any(row.stages for row in cell.rows):
             out.print("Queue time and service time of requests:")
             out.print(_requests(cell))
@@ -145,6 +151,14 @@ def _requests(cell: Cell) -> Any:
                 *disk,
                 duration_text(of.disk.stddev_ns),
             )
+    return rows
+
+
+def _costs(cell: Cell) -> Any:
+    rows = table("scheduler", *COSTS, right=range(1, len(COSTS) + 1))
+    for row in cell.rows:
+        if row.costs is not None:
+            rows.add_row(shown(row.scheduler), *costs_texts(row.costs))
     return rows
 
 

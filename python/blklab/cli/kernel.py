@@ -183,7 +183,8 @@ def run(
     mkfs: Annotated[
         str | None,
         typer.Option(
-            help="Make a file system on the disk: ext4; xfs, btrfs or f2fs if a kernel has them."
+            help="Make a file system on the disk: ext4; xfs, btrfs or f2fs if a kernel has them; "
+            "with options of mount and mkfs: ext4:data=journal,-b=1024."
         ),
     ] = None,
     mount: Annotated[Path, typer.Option(help="With --mkfs: the mount point.")] = Path("/mnt"),

@@ -80,6 +80,15 @@ DriverName = Annotated[
         autocompletion=complete.driver,
     ),
 ]
+CpuTime = Annotated[
+    str | None,
+    typer.Option(
+        "--cpu",
+        metavar="free|FACTOR",
+        help="With --rig kernel: CPU work of programs takes the time that it uses of this "
+        "machine's CPU times FACTOR, or with free no time, which repeats exactly. [default: 1]",
+    ),
+]
 CacheState = Annotated[
     str | None,
     typer.Option(
@@ -162,10 +171,19 @@ def spec(
     overwrite: str | None = None,
     trace_latency: bool = False,
     no_precondition: bool = False,
+    cpu: str | None = None,
 ) -> RigSpec:
     """The rig that the options name."""
     return RigSpec(
-        rig, kernel, driver, cache, write_device, overwrite, trace_latency, not no_precondition
+        rig,
+        kernel,
+        driver,
+        cache,
+        write_device,
+        overwrite,
+        trace_latency,
+        not no_precondition,
+        cpu=cpu,
     )
 
 

@@ -84,6 +84,9 @@ class RigSpec:
     late_disk: bool = False
     """Kernel rig: a run is valid even if the disk was late. For studies of schedulers that keep
     the guest's CPU busy, on which the disk's server runs too."""
+    cpu: str | None = None
+    """Kernel rig: CPU work of programs takes the time that it uses of this machine's CPU times
+    this factor, or no time with ``free``; None is 1."""
 
     @classmethod
     def of(cls, rig: str | RigSpec) -> RigSpec:
@@ -103,6 +106,7 @@ class RigSpec:
             options.get("trace-latency") is not None,
             options.get("no-precondition") is None,
             options.get("late-disk") is not None,
+            options.get("cpu"),
         )
 
     @property
@@ -117,6 +121,7 @@ class RigSpec:
             "trace-latency": "yes" if self.trace_latency else None,
             "no-precondition": None if self.precondition else "yes",
             "late-disk": "yes" if self.late_disk else None,
+            "cpu": self.cpu,
         }
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from blklab.domain.costs import Costs
 from blklab.domain.experiment import Experiment
 from blklab.domain.histogram import Ints
 from blklab.domain.job_figures import JobFigures, Service, figures_of_jobs, service_of
@@ -84,6 +85,8 @@ class Measurement:
         default_factory=dict
     )
     """The drawn values of its disk, by parameter; empty if the disk was not drawn."""
+    costs: Costs | None = None
+    """See :class:`blklab.domain.result.Result`."""
 
 
 def measure(experiment: Experiment, result: Result, *, repeat: int) -> Measurement:
@@ -108,6 +111,7 @@ def measure(experiment: Experiment, result: Result, *, repeat: int) -> Measureme
         result.figure,
         stages(result),
         dict(experiment.disk.drawn),
+        result.costs,
     )
 
 

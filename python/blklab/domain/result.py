@@ -14,6 +14,7 @@ from blklab import _core
 from blklab.base.units import duration_text, number_text, rate_text
 from blklab.domain import summaries
 from blklab.domain.conditions import DeviceState
+from blklab.domain.costs import Costs
 from blklab.domain.histogram import Histogram, Ints
 from blklab.domain.ranges import Rate
 from blklab.domain.summaries import (
@@ -246,6 +247,8 @@ class Result:
     """Only for a program other than fio."""
     operations_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """The time of each of the program's operations; empty if the program does not report it."""
+    costs: Costs | None = None
+    """What the program's work costs the disk; None for fio, and on rigs that do not count it."""
 
     def histogram(self, direction: str) -> Histogram:
         """Completion latencies of all jobs in one direction."""

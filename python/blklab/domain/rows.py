@@ -36,6 +36,7 @@ def figures(run: Measurement, *, histograms: bool = False) -> Row:
         "figure_unit": run.figure.unit if run.figure else None,
         "figure_higher_is_better": run.figure.higher_is_better if run.figure else None,
     }
+    row |= _costs(run)
     for operation in OPERATIONS:
         latency = run.latencies.get(operation)
         row[f"{operation}_ios"] = latency.ios if latency else 0
@@ -49,6 +50,29 @@ def figures(run: Measurement, *, histograms: bool = False) -> Row:
     for operation in REQUESTS:
         row |= _requests(operation, run.stages.get(operation))
     return row
+
+
+COSTS = (
+    *(f"{part}_{what}" for part in ("data", "journal", "metadata") for what in ("writes", "bytes")),
+    *("disk_read_bytes", "flushes", "fua_writes", "commits", "asked_bytes", "left_bytes"),
+    *("cpu_user_ns", "cpu_kernel_ns"),
+)
+"""The columns of a program's costs, whole numbers: of the run, not of an operation."""
+
+
+def _costs(run: Measurement) -> Row:
+    found = run.costs
+    if found is None:
+        return dict.fromkeys(COSTS)
+    moved, after = found.during, found.after
+    parts = (moved.data, moved.journal, moved.metadata)
+    left = sum(one.bytes for one in (after.data, after.journal, after.metadata))
+    counts = [number for one in parts for number in (one.count, one.bytes)]
+    counts += [moved.read.bytes, moved.flushes, moved.fua]
+    cpu = found.cpu
+    times = [cpu.user_ns, cpu.kernel_ns] if cpu else [None, None]
+    every = [*counts, found.commits, found.asked_bytes, left, *times]
+    return dict(zip(COSTS, every, strict=True))
 
 
 def _requests(operation: str, of: Stages | None) -> Row:

@@ -163,6 +163,8 @@ def _one(text: str) -> Entry:
         )
     paths = WORKLOADS.paths()
     if text not in paths:
+        if programs.is_command(text):
+            return programs.entry(text)
         name, colon, _ = text.partition(":")
         if colon and len(sweep.expanded(text)) > 1:
             raise InputError(f"{text}: means several workloads; only blklab compare accepts them")
@@ -193,11 +195,29 @@ def workloads(specs: Iterable[str | os.PathLike[str] | Entry]) -> tuple[Entry, .
     return tuple(found for spec in specs for found in _several(spec))
 
 
+def on_file_systems(workloads: Sequence[Entry], file_systems: Sequence[str]) -> tuple[Entry, ...]:
+    """Each program among `workloads` on each of these file systems (``ext4:data=journal``);
+    others stay. InputError if there is no program, or if a file system is wrong."""
+    if file_systems and not any(map(programs.is_program, workloads)):
+        raise InputError(
+            "--fs: is for real programs; fio's jobs and recordings run on the bare disk"
+        )
+    return tuple(
+        one
+        for workload in workloads
+        for one in (
+            [programs.on_file_system(workload, text) for text in file_systems]
+            if file_systems and programs.is_program(workload)
+            else [workload]
+        )
+    )
+
+
 def _several(spec: str | os.PathLike[str] | Entry) -> list[Entry]:
     if isinstance(spec, Entry):
         return [spec]
     text = os.fspath(spec)
-    if _is_file(text) or text in WORKLOADS.paths():
+    if _is_file(text) or text in WORKLOADS.paths() or programs.is_command(text):
         return [workload(text)]
     return [workload(one) for one in sweep.expanded(text)]
 

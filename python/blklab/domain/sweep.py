@@ -16,6 +16,7 @@ _RANGE = re.compile(r"(?<=[:,])(\s*\w+\s*)=\s*(\d{1,18})\.\.(\d{1,18})\s*(?=,|$)
 _SPEC = re.compile(r"(.+?):(\s*\w+\s*=.*)", re.DOTALL)
 _PAIR = re.compile(r"\s*(\w+)\s*=([^=]*?)\s*(?:,(?=\s*\w+\s*=)|$)")
 _NUMBER = re.compile(r"\d{1,18}")
+_FILE_SYSTEM = re.compile(r"(.+)( on (?:ext4|xfs|btrfs)(?::\S*)?)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,10 @@ def sweeps(names: Sequence[str]) -> list[Sweep]:
     least two sizes."""
     groups: dict[tuple[str, str], dict[int, str]] = {}
     for name in names:
-        load, changes = taken_apart(name)
+        found = _FILE_SYSTEM.fullmatch(name)
+        spec, place = (found[1], found[2]) if found else (name, "")
+        load, changes = taken_apart(spec)
+        load += place
         values = {found[1]: found[2].strip() for found in _PAIR.finditer(changes)}
         for parameter, value in values.items():
             if _NUMBER.fullmatch(value):

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from blklab.domain.comparison import OBJECTIVES
+from blklab.domain.costs import OperationCosts, of_operations
+from blklab.domain.costs import middle as middle_costs
 from blklab.domain.histogram import Histogram
 from blklab.domain.latencies import OPERATION_TEXT, PERCENTILES, RANKED_BY, Latency
 from blklab.domain.measurement import Measurement
@@ -74,6 +76,9 @@ class Row:
     """By operation that occurs in every run; empty if requests were not traced."""
     followed: Mapping[str, int] = field(default_factory=dict)
     """By operation, the smallest number of sampled requests in a run."""
+    costs: OperationCosts | None = None
+    """What an operation of a program costs the disk, or a run whose operations are not reported;
+    None on rigs that do not count it."""
 
     @property
     def ranked_ns(self) -> float:
@@ -340,4 +345,10 @@ def _row(scheduler: str, runs: Sequence[Measurement], operation: str) -> Row:
         Histogram.merged(latency.histogram() for latency in latencies),
         {name: middle([run.stages[name] for run in runs]) for name in followed},
         {name: min(run.stages[name].requests for run in runs) for name in followed},
+        middle_costs([of_operations(run.costs, _operations(run)) for run in runs if run.costs]),
     )
+
+
+def _operations(run: Measurement) -> int:
+    found = run.latencies.get("operation")
+    return found.ios if found else 0

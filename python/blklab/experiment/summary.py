@@ -64,6 +64,7 @@ def _row(row: Row, cell: Cell) -> dict[str, Any]:
         "latency_percentiles_ns": {f"{p:g}": plain(value) for p, value in percentiles},
         "latency_p99_ns": plain(row.p99),
         "throughput_spread": plain(row.spread),
+        "costs": None if row.costs is None else plain(row.costs),
         "requests": {
             name: {
                 "count": of.requests,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from blklab.base.units import duration_text, number_text
+from blklab.base.units import duration_text, number_text, size_text
+from blklab.domain.costs import OperationCosts
 from blklab.domain.latencies import PERCENTILES
 from blklab.experiment.hinges import DISKS_LEAST, Hinge
 from blklab.experiment.samples import needed
@@ -13,12 +14,46 @@ from blklab.experiment.statistics import MATTERS, Answer, Unranked, Verdict
 
 DRAWN = "each repeat has a disk drawn from the ranges of its estimates"
 """For comparisons with drawn disks."""
+COSTS = (
+    "data",
+    "journal",
+    "metadata",
+    "read",
+    "writes",
+    "flushes",
+    "FUA",
+    "commits",
+    "written",
+    "CPU",
+)
+"""Heads of `costs_texts`."""
 NO_DIFFERENCE = "no significant difference"
 # A larger undetected difference may well be relevant.
 _COARSE = 1.10
 _HUGE = 1000.0
 _DOUBLE = 2.0
 """With few runs, larger ratios have no useful bound."""
+
+
+def costs_head(rows: Iterable[OperationCosts | None]) -> str:
+    """What the table of these costs is about."""
+    is_whole = any(costs is not None and costs.is_whole for costs in rows)
+    return (
+        f"What {'a run' if is_whole else 'an operation'} costs the disk (written: bytes written by "
+        "byte of write calls)"
+    )
+
+
+def costs_texts(costs: OperationCosts) -> list[str]:
+    """The figures under `COSTS`; a dash if not known."""
+    sizes = (costs.data_bytes, costs.journal_bytes, costs.metadata_bytes, costs.read_bytes)
+    counts = (costs.writes, costs.flushes, costs.fua, costs.commits)
+    return [
+        *map(size_text, sizes),
+        *map(number_text, counts),
+        "-" if math.isnan(costs.amplification) else f"{number_text(costs.amplification)}x",
+        duration_text(costs.cpu_ns),
+    ]
 
 
 def short(verdict: Answer) -> str:

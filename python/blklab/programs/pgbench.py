@@ -149,4 +149,5 @@ PROGRAM = Program(
     duration_s=lambda values: float(values["duration_s"]),
     other_user=True,
     find=find,
+    rigs=("live",),
 )

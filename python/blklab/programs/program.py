@@ -69,6 +69,8 @@ class Program:
     """It starts programs as another user when run by root."""
     find: Callable[[str], str | None] = shutil.which
     """The path of a program of `needs`."""
+    rigs: tuple[str, ...] = ("kernel", "live")
+    """Where it can run."""
 
     def missing(self) -> str:
         """Missing needs, and the command that installs them; empty if it can run."""

@@ -87,4 +87,5 @@ PROGRAM = Program(
     duration_s=lambda values: float(values["duration_s"]),
     other_user=True,
     find=mariadb.find,
+    rigs=("live",),
 )

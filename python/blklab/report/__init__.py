@@ -13,7 +13,10 @@ from blklab.domain.validation import warning
 from blklab.experiment.analyse import Analysis, analyse
 from blklab.experiment.statistics import BOOTSTRAP_FROM, CONFIDENCE, MATTERS
 from blklab.experiment.words import (
+    COSTS,
     DRAWN,
+    costs_head,
+    costs_texts,
     few_text,
     hinge_text,
     percentiles_text,
@@ -62,6 +65,9 @@ def render(
             spread_text=spread_text,
             percentiles_text=percentiles_text,
             few_text=few_text,
+            costs_heads=COSTS,
+            costs_head=costs_head,
+            costs_texts=costs_texts,
             slots={name: slot for slot, name in enumerate(data["schedulers"])},
             confidence=CONFIDENCE,
             matters=MATTERS,

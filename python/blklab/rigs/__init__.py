@@ -88,8 +88,6 @@ class Known:
     """``module:class``."""
     options: tuple[str, ...] = ()
     """Options of the commands, and with underscores keyword arguments of the class."""
-    programs: bool = False
-    """Whether it also runs programs other than fio."""
 
 
 RIGS = {
@@ -97,13 +95,12 @@ RIGS = {
     "kernel": Known(
         "Linux itself",
         "blklab.rigs.kernel.rig:KernelRig",
-        options=("kernel", "driver", "late-disk"),
+        options=("kernel", "driver", "late-disk", "cpu"),
     ),
     "live": Known(
         "a real disk of this machine",
         "blklab.rigs.live.rig:LiveRig",
         options=("cache", "write-device", "overwrite", "trace-latency", "no-precondition"),
-        programs=True,
     ),
 }
 
@@ -128,12 +125,20 @@ def _has_recordings(workload: Entry) -> bool:
 def check_workload(spec: RigSpec, workload: Entry) -> None:
     """InputError if that rig cannot run it."""
     name = spec.name
-    if programs.is_program(workload) and not RIGS[name].programs:
-        able = " or ".join(f"--rig {other}" for other, known in RIGS.items() if known.programs)
-        raise InputError(
-            f"{workload.name}: is a real program; --rig {name} does not run programs, they "
-            f"need {able}"
-        )
+    if programs.is_program(workload):
+        chosen = programs.chosen(workload)
+        able = chosen.program.rigs
+        if name not in able:
+            every = " or ".join(f"--rig {other}" for other in able)
+            raise InputError(
+                f"{workload.name}: is a real program, which --rig {name} does not run; it needs "
+                f"{every}"
+            )
+        if chosen.file_system is not None and name != "kernel":
+            raise InputError(
+                f"--fs: makes a file system on a modelled disk, with --rig kernel; with --rig "
+                f"{name} a program runs in the directory that --disk names"
+            )
     if workload.beside and programs.is_program(workload):
         raise InputError(
             f"{workload.name}: is a real program; recordings are replayed beside job files and "

@@ -9,7 +9,7 @@ from typing import Any
 
 from blklab.domain.latencies import OPERATIONS
 from blklab.domain.measurement import PERCENTILES
-from blklab.domain.rows import figures, names
+from blklab.domain.rows import COSTS, figures, names
 from blklab.domain.stages import OPERATIONS as REQUESTS
 from blklab.domain.stages import PERCENTILES as STAGE_PERCENTILES
 from blklab.errors import InputError
@@ -80,6 +80,7 @@ def _schema(arrow: Any) -> Any:
     fields += [("duration_ns", whole), ("bytes_per_s", arrow.float64())]
     fields += [("ios_per_s", arrow.float64()), ("figure", arrow.float64())]
     fields += [("figure_unit", text), ("figure_higher_is_better", arrow.bool_())]
+    fields += [(name, whole) for name in COSTS]
     for operation in OPERATIONS:
         fields += [(f"{operation}_ios", whole), (f"{operation}_mean_ns", arrow.float64())]
         fields += [(f"{operation}_p{percent:g}_ns", whole) for percent in PERCENTILES]

@@ -1,13 +1,16 @@
-//! A fio job file or a recording that runs in the guest as it would in the simulator: the same files at
-//! the same places of the same disk, the same processes, the same result.
+//! A load that is measured: a fio job file or a recording, which runs in the guest as it would in the
+//! simulator (the same files at the same places of the same disk, the same processes, the same result),
+//! or a real program.
 
 mod cgroups;
+pub mod cpu;
 mod native;
 mod partitions;
+pub mod program;
 mod watch;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use blklab_core::formats::fio::jobfile::{self, Bare};
@@ -21,14 +24,16 @@ use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{self, FileKind, FilePlan, Plan};
 use blklab_core::workload::spec::JobFile;
 use blklab_disk::Report;
+use blklab_disk::service::clock;
 use blklab_replay::{Replay, Replayed, Target, load_of, written};
 
 pub use native::begin_run;
 
 use crate::block::Counters;
 use crate::config::{Driver, FileSystem, JobConfig, Name, ReplayConfig, Sectors, WindowConfig};
+use crate::costs::{Costs, Counter, Extents, Moved, commits};
 use crate::laid_out;
-use crate::program;
+use crate::program::{self as programs, Ended};
 use crate::trace::relay::{Ready, Relay};
 use crate::trace::{Format, RecordFile, Traced};
 use watch::Follower;
@@ -46,6 +51,26 @@ pub struct Job {
     result: RunResult,
     /// Those of a replay, before the events have told when its I/Os completed.
     replayed: Option<Replayed>,
+    /// Those of a program, while its disk is still traced.
+    measured: Option<(Ran, Relay<Follower>)>,
+}
+
+/// A program that has ended.
+struct Ran {
+    ended: Ended,
+    commits: Option<u64>,
+    asked_bytes: Option<u64>,
+    charged: Option<cpu::Charged>,
+}
+
+/// The measurements of a program's run that its own output does not have.
+pub struct Settled {
+    /// How it ended.
+    pub ended: Ended,
+    /// What it costs the disk; None if events were lost.
+    pub costs: Option<Costs>,
+    /// Time that its CPU work took; None if it took none.
+    pub charged: Option<cpu::Charged>,
 }
 
 /// What issues the I/O, and what it issues.
@@ -56,6 +81,8 @@ enum Load {
     Native(Box<Native>),
     /// Recorded I/O.
     Replay(Replay),
+    /// A real program, and the journal of its file system.
+    Program { program: Option<program::Program>, device: PathBuf, journal: Extents },
 }
 
 /// A load of the native driver.
@@ -144,13 +171,14 @@ impl Load {
             Load::Fio { plan, capacity } => Owners::new(plan, *capacity),
             Load::Native(native) => native.owners(),
             Load::Replay(replay) => replay.owners(),
+            Load::Program { .. } => Owners::default(),
         }
     }
 
     /// There is recorded I/O in it.
     fn has_replay(&self) -> bool {
         match self {
-            Load::Fio { .. } => false,
+            Load::Fio { .. } | Load::Program { .. } => false,
             Load::Native(native) => native.beside.is_some(),
             Load::Replay(_) => true,
         }
@@ -219,6 +247,21 @@ impl Job {
         Job::of(Load::Replay(replay), config.window, disk, directory)
     }
 
+    /// A program that is ready, and the journal of its file system.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn of_program(
+        program: program::Program,
+        journal: Extents,
+        window: Option<WindowConfig>,
+        disk: &OfDisk<'_>,
+        directory: &Path,
+    ) -> Result<Job, String> {
+        let device = disk.device.to_owned();
+        Job::of(Load::Program { program: Some(program), device, journal }, window, disk, directory)
+    }
+
     fn of(
         load: Load,
         window: Option<WindowConfig>,
@@ -236,7 +279,8 @@ impl Job {
             until: Nanos(window.until_ns),
             requests: window.requests,
         });
-        Ok(Job { load, window, ready, records, traced: None, result: RunResult::default(), replayed: None })
+        let result = RunResult::default();
+        Ok(Job { load, window, ready, records, traced: None, result, replayed: None, measured: None })
     }
 
     /// Runs it to its end. Its time zero is `epoch` of the clock.
@@ -246,8 +290,16 @@ impl Job {
     pub fn run(&mut self, directory: &Path, epoch: Nanos) -> Result<(), String> {
         let trace = self.window.map_or_else(TraceRecorder::default, TraceRecorder::of);
         let (owners, is_seen) = (self.load.owners(), self.load.is_seen_in_events());
-        let watch = Follower::new(epoch, owners, trace, is_seen, self.records.take());
-        let watch = if self.load.has_replay() { watch.keeping_bios() } else { watch };
+        let mut watch = Follower::new(epoch, owners, trace, is_seen, self.records.take());
+        let (mut end, mut ran) = (None, None);
+        if self.load.has_replay() {
+            watch = watch.keeping_bios();
+        }
+        if let Load::Program { journal, .. } = &mut self.load {
+            let counter = Counter::new(std::mem::take(journal));
+            end = Some(counter.end());
+            watch = watch.counting(counter);
+        }
         let relay = self.ready.take().ok_or("a job runs once")?.start(watch)?;
         let result = match &mut self.load {
             Load::Fio { plan, .. } => run_fio(plan, directory),
@@ -259,15 +311,43 @@ impl Job {
                 self.replayed = Some(replayed);
                 RunResult::default()
             }),
+            Load::Program { program, device, .. } => {
+                run_program(program.take(), device, epoch).map(|found| {
+                    let duration_ns = found.ended.duration_ns;
+                    ran = Some(found);
+                    RunResult { duration_ns, overview_stride: 1, ..RunResult::default() }
+                })
+            }
         };
+        if let Some(end) = end {
+            end.set(clock());
+        }
         match result {
             Ok(result) => {
                 self.result = result;
-                self.add_events(relay)
+                match ran {
+                    Some(ran) => self.measured = Some((ran, relay)),
+                    None => drop(self.add_events(relay)?),
+                }
+                Ok(())
             }
             // The disk cannot be removed while it is traced.
             Err(error) => relay.end().and(Err(error)),
         }
+    }
+
+    /// Ends the measurement of a program, after its counters were read, and writes what it has left in the
+    /// page cache, for its costs. None for other loads.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn settle(&mut self) -> Result<Option<Settled>, String> {
+        let Some((ran, relay)) = self.measured.take() else { return Ok(None) };
+        rustix::fs::sync();
+        let Ran { ended, commits, asked_bytes, charged } = ran;
+        let moved = self.add_events(relay)?;
+        let costs = moved.map(|(during, after)| Costs { during, after, commits, asked_bytes });
+        Ok(Some(Settled { ended, costs, charged }))
     }
 
     /// The kept events.
@@ -275,10 +355,11 @@ impl Job {
         self.traced.take()
     }
 
-    /// Adds the measurements that only the block layer's events have.
-    fn add_events(&mut self, relay: Relay<Follower>) -> Result<(), String> {
+    /// Adds the measurements that only the block layer's events have. Returns the requests of a program
+    /// by kind, until its end and afterwards, if no event was lost.
+    fn add_events(&mut self, relay: Relay<Follower>) -> Result<Option<(Moved, Moved)>, String> {
         let (watch, lost) = relay.end()?;
-        let (watched, file) = watch.finish();
+        let (watched, file, moved) = watch.finish();
         self.traced = file.map(|file| file.traced(lost));
         if let Some(replayed) = self.replayed.take() {
             let replayed = if lost > 0 { replayed.result } else { replayed.with_ends(&watched.ended) };
@@ -291,14 +372,14 @@ impl Job {
         if lost > 0 {
             self.result.series.waiting_milli.clear();
             self.result.series.in_flight_milli.clear();
-            return Ok(());
+            return Ok(None);
         }
         let result = &mut self.result;
         let driver = (std::mem::take(&mut result.series), Nanos(result.series_interval_ns));
         let (series, interval) = match self.load {
             Load::Native(_) | Load::Replay(_) => watch::joined(driver, (watched.series, watched.interval)),
             Load::Fio { .. } if self.load.is_seen_in_events() => (watched.series, watched.interval),
-            Load::Fio { .. } => (watch::queue_alone(watched.series), watched.interval),
+            Load::Fio { .. } | Load::Program { .. } => (watch::queue_alone(watched.series), watched.interval),
         };
         (result.series, result.series_interval_ns) = (series, interval.0);
         (result.overview, result.overview_stride, result.detail) = watched.commands;
@@ -306,7 +387,7 @@ impl Job {
         result.disk.in_flight_ns = watched.depth.in_flight_ns;
         result.disk.service_ns = watched.depth.service_ns;
         result.disk.depth_max = watched.depth.max;
-        Ok(())
+        Ok(moved)
     }
 
     /// Writes the result's files: see [`written`].
@@ -342,6 +423,13 @@ fn both(mut jobs: RunResult, replayed: RunResult) -> RunResult {
     jobs
 }
 
+fn run_program(program: Option<program::Program>, device: &Path, epoch: Nanos) -> Result<Ran, String> {
+    let before = commits(device);
+    let ran = program.ok_or("a program runs once")?.run(epoch)?;
+    let commits = commits(device).zip(before).map(|(after, before)| after.saturating_sub(before));
+    Ok(Ran { ended: ran.ended, commits, asked_bytes: ran.asked_bytes, charged: ran.charged })
+}
+
 fn run_fio(plan: &Plan, directory: &Path) -> Result<RunResult, String> {
     // By default fio reads the processor's time stamp counter, which is the host's time.
     let words = [
@@ -352,7 +440,7 @@ fn run_fio(plan: &Plan, directory: &Path) -> Result<RunResult, String> {
         "--output=fio.json",
         "fio.job",
     ];
-    let ended = program::run("program", &words.map(str::to_owned), [], directory, directory)?;
+    let ended = programs::run("program", &words.map(str::to_owned), [], directory, directory)?;
     let read = |name: &str| {
         let path = directory.join(name);
         fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))

@@ -8,9 +8,9 @@ mod chunks;
 mod fiemap;
 
 use std::fs::{File, OpenOptions};
-use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::{io, iter};
 
 use blklab_core::units::{Bytes, SECTOR_BYTES};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
@@ -97,7 +97,7 @@ fn of_file(file: &File, chunks: Option<&Chunks>) -> Result<Sectors, String> {
         }
         end += extent.length;
         let pieces = match chunks {
-            None => vec![extent.physical..extent.physical + extent.length],
+            None => iter::once(extent.physical..extent.physical + extent.length).collect(),
             Some(chunks) => chunks.on_disk(extent.physical, extent.length)?,
         };
         for piece in pieces {

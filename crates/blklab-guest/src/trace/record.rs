@@ -26,6 +26,24 @@ pub struct Record {
     category: u64,
 }
 
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It reads.
+    Read,
+    /// It writes.
+    Write {
+        /// The file system marks it as metadata.
+        is_metadata: bool,
+        /// It is durable when it completes.
+        is_fua: bool,
+    },
+    /// It flushes the disk's cache.
+    Flush,
+    /// It discards.
+    Discard,
+}
+
 impl Record {
     fn parse(bytes: &[u8; BYTES]) -> Record {
         let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
@@ -57,17 +75,27 @@ impl Record {
         Some(Event { time, sector, bytes, act: self.act?, op: self.op() })
     }
 
-    fn op(&self) -> Op {
+    /// What its request does.
+    pub fn kind(&self) -> Kind {
         let is = |category| self.category & category != 0;
         // Without data it is a flush.
         if self.bytes == 0 && is(category::FLUSH) {
-            Op::Flush
+            Kind::Flush
         } else if is(category::DISCARD) {
-            Op::Discard
+            Kind::Discard
         } else if is(category::WRITE) {
-            Op::Write
+            Kind::Write { is_metadata: is(category::META), is_fua: is(category::FUA) }
         } else {
-            Op::Read
+            Kind::Read
+        }
+    }
+
+    fn op(&self) -> Op {
+        match self.kind() {
+            Kind::Flush => Op::Flush,
+            Kind::Discard => Op::Discard,
+            Kind::Write { .. } => Op::Write,
+            Kind::Read => Op::Read,
         }
     }
 }
@@ -111,8 +139,10 @@ impl Records {
 pub(crate) mod testing {
     use super::*;
 
-    /// A record as the kernel writes it: letter as in `blkparse`, operation as in `RWBS`.
-    pub fn written(time: u64, letter: char, op: char, sector: u64, sectors: u32) -> Vec<u8> {
+    /// A record as the kernel writes it: letter as in `blkparse`, operation as in `RWBS`, with `M` for
+    /// metadata and `A` for FUA behind it.
+    pub fn written(time: u64, letter: char, op: impl ToString, sector: u64, sectors: u32) -> Vec<u8> {
+        let op = op.to_string();
         let (number, what) = match letter {
             'Q' => (1_u32, 1 << 4),
             'M' => (2, 1 << 4),
@@ -124,14 +154,17 @@ pub(crate) mod testing {
             'm' => (2, category::NOTIFY),
             other => panic!("no event {other}"),
         };
-        let how = match op {
+        let how = op.chars().map(|letter| match letter {
             'R' => 1,
             'W' => category::WRITE,
             // The kernel counts neither as a write of data; a flush is not a write at all.
             'F' => 1 | category::FLUSH,
             'D' => category::WRITE | category::DISCARD,
+            'M' => category::META,
+            'A' => category::FUA,
             other => panic!("no operation {other}"),
-        };
+        });
+        let how = how.fold(0, |all, one| all | one);
         let mut bytes = Vec::new();
         bytes.extend(MAGIC.to_ne_bytes());
         bytes.extend(7_u32.to_ne_bytes());

@@ -21,6 +21,7 @@ from typing import Any
 from blklab.base import binaries
 from blklab.domain.experiment import Disk, LaidOut
 from blklab.errors import InputError, RunError, nearest
+from blklab.programs import file_system as file_system_of_program
 from blklab.rigs.kernel import outcome
 from blklab.rigs.kernel.boot import Guest, boot
 from blklab.rigs.kernel.cache import Kernel
@@ -149,6 +150,16 @@ def image_of(laid_out: LaidOut) -> bytes:
         return lzma.decompress(base64.b64decode(laid_out.image, validate=True))
     except (lzma.LZMAError, binascii.Error, EOFError) as error:
         raise InputError(f"the image of the disk cannot be read: {error}") from None
+
+
+def to_order(file_system: file_system_of_program.FileSystem, mount: Path) -> dict[str, Any]:
+    """``file_system`` in the ``guest.json`` of a program's run."""
+    return {
+        "kind": file_system.kind,
+        "mountpoint": str(mount),
+        "mkfs_options": list(file_system.mkfs_options),
+        "mount_options": ",".join(file_system.mount_options),
+    }
 
 
 IMAGE: Mapping[str, str] = {"from": _IMAGE}

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from blklab.base.text import shown
 from blklab.domain import core, scheduler
+from blklab.domain.costs import Costs, CpuTime
 from blklab.domain.experiment import Disk
 from blklab.errors import RunError
 from blklab.rigs.kernel.rundir import RunDirectory
@@ -54,10 +55,14 @@ class _Disk(TypedDict):
     writes: Count
     write_sectors: Count
     flushes: Count
+    errors: Count
+    """Requests for which there was no memory."""
     lateness: Lateness
 
 
-class _Ended(TypedDict):
+class Ended(TypedDict):
+    """The end of the program."""
+
     exit_code: Annotated[int, Meta(ge=0, le=255)] | None
     signal: Annotated[int, Meta(ge=1, le=127)] | None
     duration_ns: Count
@@ -87,7 +92,9 @@ class Outcome(TypedDict):
     device: NotRequired[_Device]
     scheduler: _Word
     rounded: list[_Rounded]
-    program: _Ended | None
+    program: Ended | None
+    costs: NotRequired[Costs | None]
+    charged: NotRequired[CpuTime | None]
     counters: dict[_Word, Count]
     disk: _Disk
     trace: _Traced | None

@@ -14,6 +14,7 @@ from blklab.base import binaries
 from blklab.domain import core, scheduler
 from blklab.domain.experiment import Disk
 from blklab.errors import InputError, RunError, nearest
+from blklab.programs.file_system import FileSystem
 from blklab.rigs.disk_data import DiskData
 from blklab.rigs.kernel import file_systems, outcome, view, wall
 from blklab.rigs.kernel.boot import Guest, TimeTravel, boot
@@ -41,7 +42,7 @@ class Program:
     """A file system may be created even if the disk holds data."""
     shared: Sequence[Path] = ()
     """The guest's view of this machine: see :mod:`blklab.rigs.kernel.view`."""
-    file_system: str | None = None
+    file_system: FileSystem | None = None
     mount: Path = Path("/mnt")
     memory_mib: int = 512
     scratch_mib: int = wall.SCRATCH_MIB
@@ -144,7 +145,13 @@ def _check(program: Program, kernel: Kernel) -> None:
     if not program.command or not program.command[0]:
         raise InputError("no command; expected a program and its arguments behind --")
     if program.file_system is not None:
-        _check_file_system(program, kernel)
+        if program.data == "none":
+            raise InputError(
+                "--data none: written data are discarded, and a file system needs them"
+            )
+        if not program.mount.is_absolute():
+            raise InputError(f"--mount: '{program.mount}' is not absolute")
+        file_systems.check(program.file_system.kind, kernel, "--mkfs")
     if program.trace_format not in TRACE_FORMATS:
         wrong = program.trace_format
         raise InputError(f"--trace-format: no '{wrong}'{nearest(wrong, TRACE_FORMATS)}")
@@ -180,16 +187,5 @@ def _order(program: Program, kernel: Kernel, seen: view.View) -> dict[str, Any]:
         },
     }
     if program.file_system is not None:
-        order["file_system"] = {"kind": program.file_system, "mountpoint": str(program.mount)}
+        order["file_system"] = file_systems.to_order(program.file_system, program.mount)
     return order
-
-
-def _check_file_system(program: Program, kernel: Kernel) -> None:
-    kind = program.file_system or ""
-    if kind not in file_systems.KINDS:
-        raise InputError(f"--mkfs: no '{kind}'{nearest(kind, file_systems.KINDS)}")
-    if program.data == "none":
-        raise InputError("--data none: written data are discarded, and a file system needs them")
-    if not program.mount.is_absolute():
-        raise InputError(f"--mount: '{program.mount}' is not absolute")
-    file_systems.check(kind, kernel, "--mkfs")

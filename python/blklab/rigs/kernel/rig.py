@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, BinaryIO
 
-from blklab import _core
+from blklab import _core, programs
 from blklab.base import binaries
 from blklab.domain import core, recordings, scheduler, specs
 from blklab.domain.conditions import KernelData, KernelRigData
@@ -29,6 +29,7 @@ from blklab.errors import InputError, RunError, nearest
 from blklab.rigs import check_workload
 from blklab.rigs.kernel import DRIVERS, cache, file_systems, outcome, wall
 from blklab.rigs.kernel.boot import Guest, TimeTravel, boot
+from blklab.rigs.kernel.program_load import ProgramLoad
 from blklab.rigs.kernel.rundir import RunDirectory
 from blklab.rigs.kernel.view import HERE, View
 from blklab.rigs.loaded import LoadedRecordings
@@ -46,6 +47,8 @@ _OF_LOAD = 14
 _OF_PROCESS_BYTES = 192 << 10
 _LOAD = "replay.bin"
 _TIMEOUT_S = 1800.0
+_FREE = "free"
+_CPU_PERMILLE_MAX = 1_000_000
 _PAGE_BYTES = 4096
 _FIO_BYTES_MAX = 64 << 20
 # Writeback throttling is not part of any scheduler, and the other rigs have none.
@@ -73,6 +76,12 @@ class _Work:
     files: Mapping[str, bytes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     """For the result."""
+    view: View | None = None
+    """What the guest sees besides the system; None is its first program only."""
+    around: Mapping[str, Any] = field(default_factory=dict)
+    """Further parts of ``guest.json``."""
+    program: ProgramLoad | None = None
+    """The program, if it is one."""
 
 
 class KernelRig(ModelledDisks):
@@ -91,14 +100,16 @@ class KernelRig(ModelledDisks):
         kernel: str | None = None,
         driver: str | None = None,
         late_disk: str | None = None,
+        cpu: str | None = None,
     ) -> None:
+        self._cpu_permille = cpu_permille(cpu)
         if driver is not None and driver not in DRIVERS:
             raise InputError(f"--driver: no '{driver}'{nearest(driver, DRIVERS)}")
         self._driver = driver or DRIVERS[0]
         self._late_disk = late_disk is not None
         self._kernel = cache.chosen(kernel)
         self.spec = RigSpec(
-            self.name, kernel=self._kernel.key, driver=driver, late_disk=self._late_disk
+            self.name, kernel=self._kernel.key, driver=driver, late_disk=self._late_disk, cpu=cpu
         )
         self._init = binaries.find("blklab-guest")
         self._recordings = LoadedRecordings()
@@ -168,6 +179,12 @@ class KernelRig(ModelledDisks):
     ) -> Iterator[None]:
         """See :class:`blklab.rigs.Rig`. RunError if no guest can be started here."""
         wall.told()
+        for experiment in experiments:
+            if programs.is_program(experiment.job):
+                load = ProgramLoad.of(experiment)
+                own = experiment.scheduler.kernel
+                kernel = self._kernel if own is None else cache.find(own)
+                load.check(kernel, self._program_mib(load))
         yield
 
     def alone(self, experiment: Experiment) -> tuple[RigSpec, Experiment]:
@@ -191,24 +208,32 @@ class KernelRig(ModelledDisks):
         own = experiment.scheduler.kernel
         kernel = self._kernel if own is None else cache.find(own)
         check_workload(self.spec, experiment.job)
-        is_replay = recordings.is_recording(experiment.job)
-        work = self._replay(experiment) if is_replay else self._job(experiment)
-        order = self._order(experiment, kernel, work.order, is_traced=trace is not None)
+        if recordings.is_recording(experiment.job):
+            work = self._replay(experiment)
+        elif programs.is_program(experiment.job):
+            work = self._program(experiment)
+        else:
+            work = self._job(experiment)
+        order = self._order(experiment, kernel, work, is_traced=trace is not None)
         files: dict[str, bytes | None] = {
             "disk.toml": experiment.disk.file.text.encode(),
             "guest.json": json.dumps(order).encode(),
             **work.files,
         }
-        with self._boot(kernel, files, work.memory_mib, experiment.seed) as guest:
+        with self._boot(kernel, files, work, experiment.seed) as guest:
             self._wait(guest)
             found = outcome.read(guest.run, outcome.OUTCOME)
             result = Result.from_run(_left(guest.run))
+            if work.program is not None:
+                result = work.program.result(guest.run, found, result)
             if not self._late_disk:
                 _check_lateness(found["disk"]["lateness"], result)
-            notes = (*work.notes, *outcome.notes(found, experiment.disk))
+            of_load = work.program.notes(found) if work.program else work.notes
+            notes = (*of_load, *outcome.notes(found, experiment.disk))
             if trace is not None:
                 _copy_trace(guest.run, found, trace)
-            return replace(result, notes=notes, raw=_raw(guest.run))
+            raw = result.raw if work.program else _raw(guest.run)
+            return replace(result, notes=notes, raw=raw)
 
     def lay_out(self, name: str, disk: Disk, sizes: Sequence[int]) -> LaidOut:
         """Files of these sizes in the file system `name`; see `blklab.rigs.kernel.file_systems`."""
@@ -223,14 +248,15 @@ class KernelRig(ModelledDisks):
             guest.kill()
 
     def _boot(
-        self, kernel: cache.Kernel, files: Mapping[str, bytes | None], memory_mib: int, seed: int
+        self, kernel: cache.Kernel, files: Mapping[str, bytes | None], work: _Work, seed: int
     ) -> Guest:
         return boot(
             kernel.image,
             [str(HERE / self._init.name)],
             files,
-            View(programs={self._init.name: self._init}, mountpoints=(file_systems.MOUNT,)),
-            memory_mib=memory_mib,
+            work.view
+            or View(programs={self._init.name: self._init}, mountpoints=(file_systems.MOUNT,)),
+            memory_mib=work.memory_mib,
             time_travel=_TIME_TRAVEL,
             seed=seed,
             timeout_s=_TIMEOUT_S,
@@ -275,6 +301,25 @@ class KernelRig(ModelledDisks):
             order |= {"driver": "native", "beside": _LOAD}
         return _Work({"job": order}, memory_mib, files, notes)
 
+    def _program(self, experiment: Experiment) -> _Work:
+        load = ProgramLoad.of(experiment, self._cpu_permille)
+        parts = load.order()
+        return _Work(
+            parts.pop("run"),
+            self._program_mib(load),
+            view=load.seen(self._init),
+            around=parts,
+            program=load,
+        )
+
+    def _program_mib(self, load: ProgramLoad) -> int:
+        """Memory for a page cache as large as the modelled one, for the guest, and for the disk's
+        data, of which the disk takes half of the memory at most."""
+        host = self.check_host(load.experiment.host)
+        cache_mib = host["memory_kb"] // 1024 + _MIB_BESIDE_CACHE
+        room_mib = -(-load.room_bytes >> 20)
+        return max(cache_mib + room_mib, 2 * room_mib + _MIB_BESIDE_CACHE)
+
     def _replay(self, experiment: Experiment) -> _Work:
         load, more_mib, notes = self._load(experiment)
         order = {"file": _LOAD, "window": experiment.window and asdict(experiment.window)}
@@ -304,7 +349,7 @@ class KernelRig(ModelledDisks):
         self,
         experiment: Experiment,
         kernel: cache.Kernel,
-        run: Mapping[str, Any],
+        work: _Work,
         *,
         is_traced: bool,
     ) -> dict[str, Any]:
@@ -317,9 +362,9 @@ class KernelRig(ModelledDisks):
         depth = _async_depth(chosen.name, requests and requests | asked, kernel.version)
         queue = _QUEUE | requests | depth | asked
         files = experiment.files
-        data: dict[str, Any] = (
-            {"data": "none"} if files is None else {"data": "memory", "image": file_systems.IMAGE}
-        )
+        data: dict[str, Any] = {"data": "none" if work.program is None else "memory"}
+        if files is not None:
+            data = {"data": "memory", "image": file_systems.IMAGE}
         return {
             "disk": {
                 "file": "disk.toml",
@@ -331,7 +376,8 @@ class KernelRig(ModelledDisks):
             **chosen.for_guest(queue, kernel.version),
             "sysctl": _sysctls(host),
             "trace": "blktrace" if is_traced else None,
-            "run": run,
+            "run": work.order,
+            **work.around,
         }
 
 
@@ -373,6 +419,23 @@ def _told(kernel: cache.Kernel) -> KernelData:
         "added": kernel.added,
         "config": kernel.config,
     }
+
+
+def cpu_permille(text: str | None) -> int:
+    """Thousandths of the CPU time of programs that pass. InputError for another text than ``free``
+    or a factor."""
+    if text == _FREE:
+        return 0
+    try:
+        permille = round(float(text or "1") * 1000)
+    except (ValueError, OverflowError):
+        permille = 0
+    if not 1 <= permille <= _CPU_PERMILLE_MAX:
+        raise InputError(
+            f"--cpu: expected '{_FREE}' or a factor from 0.001 to {_CPU_PERMILLE_MAX // 1000}, "
+            f"found '{text}'"
+        )
+    return permille
 
 
 def host_that_counts(driver: str) -> set[str]:
@@ -437,8 +500,14 @@ def _memory_mib(job: _core.Job, host: Mapping[str, int]) -> int:
 
 def _check_lateness(lateness: outcome.Lateness, result: Result) -> None:
     """RunError if the disk was too late."""
-    sides = [job.direction(name) for job in result.jobs for name in DIRECTIONS]
-    ios = sum(side.ios for side in sides)
-    latency_ns = sum(side.lat.mean_ns * side.ios for side in sides) / max(ios, 1)
+    if result.figure is None:
+        sides = [job.direction(name) for job in result.jobs for name in DIRECTIONS]
+        ios = sum(side.ios for side in sides)
+        latency_ns = sum(side.lat.mean_ns * side.ios for side in sides) / max(ios, 1)
+    else:
+        disk = result.disk
+        latency_ns = (disk.read_ticks_ns + disk.write_ticks_ns) / max(
+            disk.read_ios + disk.write_ios, 1
+        )
     if why := outcome.too_late(lateness, latency_ns):
         raise RunError(f"{why}; run fewer guests at a time (--jobs 1)")

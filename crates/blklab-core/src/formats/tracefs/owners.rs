@@ -134,7 +134,9 @@ mod tests {
         assert_eq!(found, [ProcessId(0), ProcessId(0), ProcessId(1), ProcessId::KERNEL]);
         let mut placed = plan.clone();
         let all = Sector(1 << 21).to_bytes();
-        placed.place(&[vec![100..1100, 9000..10_048], vec![5000..7048]], all).expect("as long as the files");
+        placed
+            .place(&[vec![100..1100, 9000..10_048], std::iter::once(5000..7048).collect()], all)
+            .expect("as long as the files");
         let in_pieces = Owners::new(&placed, Sector(1 << 21));
         let found = [99, 100, 1099, 1100, 9000, 10_047, 10_048, 5000].map(|sector| in_pieces.of(sector));
         let (a, b, none) = (ProcessId(0), ProcessId(1), ProcessId::KERNEL);

@@ -7,6 +7,7 @@ use blklab_core::formats::tracefs::{Owners, Watch, Watched};
 use blklab_core::recorder::TraceRecorder;
 use blklab_core::units::Nanos;
 
+use crate::costs::{Counter, Moved};
 use crate::trace::RecordFile;
 use crate::trace::record::Records;
 use crate::trace::relay::Sink;
@@ -19,6 +20,8 @@ pub struct Follower {
     watch: Watch,
     /// Gets all records too.
     file: Option<RecordFile>,
+    /// Counts a program's requests.
+    counter: Option<Counter>,
 }
 
 impl Follower {
@@ -30,7 +33,8 @@ impl Follower {
         direct: bool,
         file: Option<RecordFile>,
     ) -> Follower {
-        Follower { records: Records::default(), watch: Watch::new(epoch, owners, trace, direct), file }
+        let watch = Watch::new(epoch, owners, trace, direct);
+        Follower { records: Records::default(), watch, file, counter: None }
     }
 
     /// Keeps every bio: see [`Watch::keeping_bios`].
@@ -39,9 +43,15 @@ impl Follower {
         Follower { watch: self.watch.keeping_bios(), ..self }
     }
 
-    /// The results, and the file.
-    pub fn finish(self) -> (Watched, Option<RecordFile>) {
-        (self.watch.finish(), self.file)
+    /// Counts requests by kind; only those of a program's run are tracked.
+    #[must_use]
+    pub fn counting(self, counter: Counter) -> Follower {
+        Follower { counter: Some(counter), ..self }
+    }
+
+    /// The results, the file, and the counts until the end and after it.
+    pub fn finish(self) -> (Watched, Option<RecordFile>, Option<(Moved, Moved)>) {
+        (self.watch.finish(), self.file, self.counter.map(|counter| counter.moved()))
     }
 }
 
@@ -50,8 +60,14 @@ impl Sink for Follower {
         if let Some(file) = &mut self.file {
             file.take(bytes)?;
         }
-        let watch = &mut self.watch;
+        let (watch, counter) = (&mut self.watch, &mut self.counter);
         self.records.take(bytes, |record| {
+            if let Some(counter) = counter.as_mut() {
+                counter.take(record);
+                if counter.has_ended(record.time) {
+                    return;
+                }
+            }
             if let Some(event) = record.event() {
                 watch.take(&event);
             }

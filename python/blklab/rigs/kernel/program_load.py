@@ -1,0 +1,246 @@
+"""A real program as a workload in a guest: the counterpart of `blklab.rigs.live.program_load`.
+
+The guest runs ``python -m blklab.programs.child``, as the live rig does, with this Python and this
+package, which the guest sees read-only. The program has a directory of its own on a new file system
+of the modelled disk.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+import blklab
+from blklab import programs
+from blklab.base.text import shown
+from blklab.base.units import size_text
+from blklab.domain import core
+from blklab.domain.costs import Costs
+from blklab.domain.experiment import Experiment
+from blklab.domain.result import Figure, Result
+from blklab.errors import InputError, RunError
+from blklab.programs.child import Answer, Order
+from blklab.programs.file_system import FileSystem
+from blklab.rigs.kernel import file_systems, outcome, view
+from blklab.rigs.kernel.cache import Kernel
+from blklab.rigs.kernel.rundir import RunDirectory
+
+_DEFAULT = FileSystem("ext4", text="ext4")
+_MOUNT = Path("/mnt")
+_DIRECTORY = _MOUNT / "work"
+_BARE_DIRECTORY = Path("/tmp/work")
+"""Of a program that reads the device."""
+_LIBRARY = view.HERE / "lib"
+_DEVICE = "{disk}"
+"""The guest replaces it with the disk's path."""
+_COMMAND_ROOM_BYTES = 4 << 30
+"""Space on the disk for a command, which does not tell how much it needs."""
+_OUTPUT_BYTES_MAX = 1 << 30
+_ERRORS_BYTES_MAX = 1 << 20
+_ANSWER = msgspec.json.Decoder(Answer)
+
+
+@dataclass(frozen=True)
+class ProgramLoad:
+    """One experiment's program."""
+
+    experiment: Experiment
+    chosen: programs.Chosen
+    cpu_permille: int
+    """Thousandths of the used CPU time that pass; 0 if CPU work takes no time."""
+
+    @classmethod
+    def of(cls, experiment: Experiment, cpu_permille: int = 0) -> ProgramLoad:
+        """InputError if it cannot run in a guest of this machine, or not on that disk."""
+        chosen, name = programs.chosen(experiment.job), experiment.job.name
+        if why := chosen.program.missing():
+            raise InputError(f"{name}: {why}")
+        load = cls(experiment, chosen, cpu_permille)
+        for needed in chosen.program.needs:
+            found = chosen.program.find(needed)
+            if found and not chosen.words and not view.is_seen(Path(found).resolve()):
+                raise InputError(
+                    f"{name}: a guest sees no programs outside of /usr and /opt, and finds no "
+                    f"{needed}: it is {shown(found)}"
+                )
+        if chosen.program.on_device and chosen.file_system is not None:
+            raise InputError(f"{name}: reads from the device itself, and has no file system: --fs")
+        capacity = core.disk_model(experiment.disk).limits.capacity_bytes
+        if load.room_bytes > capacity and not chosen.words:
+            raise InputError(
+                f"{experiment.disk.label}: {name} may need {size_text(load.room_bytes)}; the disk "
+                f"has {size_text(capacity)}"
+            )
+        return load
+
+    @property
+    def file_system(self) -> FileSystem | None:
+        """Its file system; None if it reads from the device itself."""
+        if self.chosen.program.on_device:
+            return None
+        return self.chosen.file_system or _DEFAULT
+
+    @property
+    def room_bytes(self) -> int:
+        """The maximum size of its files on the disk, which are in the guest's memory."""
+        if self.chosen.words:
+            return _COMMAND_ROOM_BYTES
+        return self.chosen.program.room_bytes(self.chosen.values)
+
+    def check(self, kernel: Kernel, memory_mib: int) -> None:
+        """InputError or RunError if that kernel, or this machine's memory, cannot do it."""
+        if self.file_system is not None:
+            file_systems.check(self.file_system.kind, kernel, "--fs")
+        free = _available_bytes()
+        # On the disk, and in the page cache.
+        needed = min(2 * self.room_bytes, memory_mib << 20)
+        if not self.chosen.words and free is not None and needed > free:
+            raise RunError(
+                f"{self.experiment.job.name}: its files may need {size_text(needed)} of this "
+                f"machine's memory, which has {size_text(free)} available"
+            )
+
+    def order(self) -> dict[str, Any]:
+        """``run`` and ``file_system`` in ``guest.json``, and the directories that a guest would
+        hide."""
+        experiment = self.experiment
+        directory = _DIRECTORY if self.file_system else _BARE_DIRECTORY
+        child: Order = {
+            "text": experiment.job.text,
+            "seed": experiment.seed,
+            "directory": str(directory),
+            "device": _DEVICE,
+        }
+        # Without site-packages: the child imports only this package and Python's library.
+        python = [str(_python()), "-s", "-S", "-P", "-m", "blklab.programs.child"]
+        # Modules are compiled where pip or an earlier start has left them.
+        environment = {"PYTHONPATH": str(_LIBRARY), "PYTHONDONTWRITEBYTECODE": "1"}
+        found: dict[str, Any] = {
+            "run": {
+                "workload": {
+                    "command": [*python, json.dumps(child)],
+                    "environment": environment,
+                    "directory": str(directory),
+                    "cpu_permille": self.cpu_permille,
+                    "window": experiment.window and asdict(experiment.window),
+                }
+            },
+            "host_directories": [str(_LIBRARY), *map(str, self._view().hidden_by_own())],
+        }
+        if self.file_system is not None:
+            found["file_system"] = file_systems.to_order(self.file_system, _MOUNT)
+        return found
+
+    def seen(self, init: Path) -> view.View:
+        """What the guest sees besides the system; `init` is its first program."""
+        package = Path(blklab.__file__).parent
+        inside = _LIBRARY.relative_to(view.HERE) / package.name
+        mine = self._view()
+        return replace(mine, programs={init.name: init, str(inside): package})
+
+    def _view(self) -> view.View:
+        # Python may be installed anywhere, with its library.
+        python = [path for path in (_python(), Path(sys.base_prefix)) if not view.is_seen(path)]
+        words = self.chosen.words
+        shared = view.shared(words).paths if words else ()
+        return view.View(
+            shared=(*shared, *python),
+            mountpoints=(_LIBRARY, *([_MOUNT] if self.file_system else [])),
+        )
+
+    def result(self, run: RunDirectory, found: outcome.Outcome, measured: Result) -> Result:
+        """The program's result; `measured` has the disk's activity. RunError with its own message
+        if it failed."""
+        name, ended = self.chosen.program.name, found["program"]
+        if ended is None:
+            raise RunError("the guest left no result of the program")
+        if found["disk"]["errors"]:
+            raise RunError(
+                f"{name}: its data did not fit into the guest's memory; more of it: "
+                "--host memory_kb=..."
+            )
+        output = _read(run, "program.stdout", _OUTPUT_BYTES_MAX)
+        if ended["exit_code"] != 0 or not output.strip():
+            raise RunError(f"{name}: {_reason(run, ended)}")
+        try:
+            answer = _ANSWER.decode(output.splitlines()[-1])
+        except (msgspec.ValidationError, msgspec.DecodeError, IndexError) as error:
+            raise RunError(f"{name}: its answer is not in the expected format: {error}") from None
+        if not 0 < answer["value"] < math.inf:
+            raise RunError(f"{name}: gave {answer['value']:g}, which is not a figure")
+        told = self.chosen.program
+        own = Result.of_program(
+            Figure(answer["value"], told.unit, told.higher_is_better),
+            np.array(answer["took_ns"], np.int64),
+            answer["duration_ns"],
+            {file: text.encode() for file, text in answer["raw"].items()},
+        )
+        return replace(
+            own,
+            disk=measured.disk,
+            series=measured.series,
+            overview=measured.overview,
+            detail=measured.detail,
+            detail_left_out=measured.detail_left_out,
+            costs=_costs(found),
+        )
+
+    def notes(self, found: outcome.Outcome) -> tuple[str, ...]:
+        """Lines about the conditions of its run."""
+        if self.cpu_permille and found.get("charged") is None:
+            return (
+                "CPU work takes no time: this kernel is without cpu.patch; to build it again: "
+                "blklab kernel build",
+            )
+        if not self.cpu_permille:
+            return ("CPU work takes no time",)
+        factor = self.cpu_permille / 1000
+        times = "" if factor == 1 else f", times {factor:g}"
+        return (
+            f"CPU work takes the time that it uses of this machine's CPU{times}, and of one CPU: "
+            "not quite the same in every run",
+        )
+
+
+def _costs(found: outcome.Outcome) -> Costs | None:
+    costs = found.get("costs")
+    return None if costs is None else replace(costs, cpu=found.get("charged"))
+
+
+def _python() -> Path:
+    return Path(sys.executable).resolve()
+
+
+def _reason(run: RunDirectory, ended: outcome.Ended) -> str:
+    lines = _read(run, "program.stderr", _ERRORS_BYTES_MAX).decode(errors="replace").splitlines()
+    said = [line.strip() for line in lines if line.strip()]
+    if said:
+        return shown(said[-1])
+    if ended["signal"] is not None:
+        return f"was ended by signal {ended['signal']}"
+    return f"ended with exit code {ended['exit_code']}, without a word"
+
+
+def _read(run: RunDirectory, name: str, bytes_max: int) -> bytes:
+    try:
+        return run.read(name, bytes_max)
+    except FileNotFoundError:
+        return b""
+
+
+def _available_bytes() -> int | None:
+    """Memory that this machine can still give; None if it does not tell."""
+    try:
+        with Path("/proc/meminfo").open(encoding="ascii") as lines:
+            found = next(line for line in lines if line.startswith("MemAvailable:"))
+        return int(found.split()[1]) << 10
+    except (OSError, StopIteration, ValueError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

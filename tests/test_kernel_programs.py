@@ -1,0 +1,286 @@
+"""Real programs as workloads of the kernel rig: their figures, their costs, their failures."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from blklab import programs
+from blklab.cli import app
+from blklab.domain import specs
+from blklab.domain.experiment import Experiment, RigSpec
+from blklab.domain.result import Result
+from blklab.errors import BlklabError, InputError
+from blklab.programs import command
+from blklab.programs.file_system import FileSystem, parse
+from blklab.rigs import check_workload
+from blklab.rigs.kernel.rig import KernelRig
+from tests import real_kernel
+from tests.test_programs import SMALL
+
+HERE = [name for name in programs.NAMES if "kernel" in programs.known(name).rigs]
+_SMALL_MEMORY = {"memory_kb": 256 << 10}
+
+
+@pytest.fixture(scope="session")
+def kernel() -> str:
+    """Key of the default kernel."""
+    return real_kernel.image().parent.name
+
+
+def experiment(
+    spec: str, scheduler: str = "none", *, fs: str | None = None, disk: str = "wd10ezrx"
+) -> Experiment:
+    [job] = specs.on_file_systems([specs.workload(spec)], [fs] if fs else [])
+    return Experiment(job, specs.disk(disk), specs.scheduler(scheduler), 1, dict(_SMALL_MEMORY))
+
+
+def ran(kernel: str, one: Experiment) -> Result:
+    rig = KernelRig(kernel)
+    with rig.prepared([one], lambda _: None):
+        return rig.run(one)
+
+
+def refused(kernel: str, one: Experiment) -> str:
+    """The only line of the error."""
+    with pytest.raises(BlklabError) as error:
+        ran(kernel, one)
+    text = str(error.value)
+    assert text.isprintable()
+    return text
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_a_program_gives_its_figure_and_its_costs(name: str, kernel: str) -> None:
+    program = programs.known(name)
+    if why := program.missing():
+        pytest.skip(why)
+    result = ran(kernel, experiment(SMALL[name], "bfq"))
+    assert result.figure is not None
+    assert result.figure.value > 0
+    assert (result.figure.unit, result.figure.higher_is_better) == (
+        program.unit,
+        program.higher_is_better,
+    )
+    assert bool(len(result.operations_ns)) == bool(program.operation)
+    assert result.duration_ns > 0
+    disk, costs = result.disk, result.costs
+    assert costs is not None
+    # What the events told is what the kernel counted.
+    moved = costs.during
+    assert moved.read.bytes == disk.read_sectors * 512
+    written = (moved.data, moved.journal, moved.metadata)
+    assert sum(one.bytes for one in written) == disk.write_sectors * 512
+    assert sum(one.count for one in written) == disk.write_ios
+    assert moved.flushes > 0
+    assert len(result.series.in_flight_milli)
+    assert len(result.overview.sector) >= 5
+
+
+def test_the_costs_of_an_insertion_are_those_of_its_files(kernel: str) -> None:
+    result = ran(kernel, experiment("sqlite:insertions=50"))
+    assert result.costs is not None
+    moved, commits = result.costs.during, result.costs.commits
+    # The rollback journal is created, written and deleted, the database written: by fdatasync.
+    assert moved.flushes == pytest.approx(4 * 50, rel=0.05)
+    assert moved.fua == 0
+    assert commits == pytest.approx(50, rel=0.1)
+    assert moved.data.bytes > moved.journal.bytes / 2 > 0
+    fua = ran(kernel, experiment("sqlite:insertions=50", disk="su800-128gb:fua=on"))
+    assert fua.costs is not None
+    assert fua.costs.during.fua == pytest.approx(50, rel=0.1)
+    # The commit's second flush is a bit of its write.
+    assert fua.costs.during.flushes == pytest.approx(3 * 50, rel=0.05)
+
+
+def test_a_write_of_a_command_is_written_once_or_twice_by_the_file_systems_mode(
+    kernel: str,
+) -> None:
+    # As much as the program asked for, and with data=journal twice.
+    line = "command:dd if=/dev/urandom of=a bs=1M count=8 conv=fsync status=none"
+    once, twice = (
+        ran(kernel, experiment(line, fs=fs)).costs for fs in ("ext4", "ext4:data=journal")
+    )
+    assert once is not None
+    assert twice is not None
+    assert once.asked_bytes == pytest.approx(8 << 20, rel=0.001)
+    assert once.during.data.bytes == 8 << 20
+    assert once.during.journal.bytes < 1 << 20
+    assert twice.during.journal.bytes >= 8 << 20
+    assert twice.during.data.bytes + twice.after.data.bytes >= 8 << 20
+
+
+def test_every_scheduler_finds_the_same_files_and_a_seed_repeats(kernel: str) -> None:
+    def sectors(scheduler: str) -> list[int]:
+        line = "command:dd if=/dev/zero of=a bs=64k count=64 status=none :: cat a"
+        found = ran(kernel, experiment(line, scheduler))
+        return sorted(found.overview.sector.tolist())
+
+    first = sectors("none")
+    assert first == sectors("bfq") == sectors("none")
+    # Prepared data are not cached when the measured part begins.
+    assert len(first) >= 16
+
+
+def test_options_of_mkfs_reach_it(kernel: str) -> None:
+    line = "command:sh -c 'stat -f -c %S . && cat /proc/mounts'"
+    result = ran(kernel, experiment(line, fs="ext4:-b=1024,noatime,-O=^resize_inode,-O=^64bit"))
+    said = result.raw["output.txt"].decode().splitlines()
+    assert said[0] == "1024"
+    [mount] = [row.split() for row in said if " /mnt " in row]
+    assert "noatime" in mount[3].split(",")
+
+
+@pytest.mark.parametrize(
+    ("spec", "fs", "words"),
+    [
+        ("sqlite", "ext5", "no file system 'ext5'; did you mean 'ext4'?"),
+        ("sqlite", "ext4:data journal", "expected options of mount (data=journal)"),
+        ("sqlite", "ext4:-n", "-n is no option to choose"),
+        ("command:", None, "command: expected a program and its arguments"),
+        ("command:a :: ", None, "command: expected a program and its arguments"),
+        ("command:echo 'a", None, "command: No closing quotation"),
+        ("command:no-such-program-here", None, "needs no-such-program-here"),
+    ],
+)
+def test_a_wrong_program_or_file_system_is_one_line_before_anything_runs(
+    spec: str, fs: str | None, words: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        from blklab.rigs.kernel.program_load import ProgramLoad
+
+        ProgramLoad.of(experiment(spec, fs=fs))
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "fs", "disk", "words"),
+    [
+        ("command:false", None, "wd10ezrx", "command: false: failed with exit code 1"),
+        ("command:sh -c 'echo oh >&2; exit 3'", None, "wd10ezrx", "command: sh: oh"),
+        ("command:sh -c 'kill -9 $$'", None, "wd10ezrx", "command: sh: failed with exit code"),
+        ("command:sh -c 'kill -9 $PPID'", None, "wd10ezrx", "was ended by signal 9"),
+        (
+            "command:dd if=/dev/zero of=a bs=1M count=100 status=none",
+            None,
+            "wd10ezrx:capacity_sectors=131072",
+            "No space left on device",
+        ),
+        ("sqlite", "ext4:data=jurnal", "wd10ezrx", "mounting ext4 on /mnt: EXT4-fs (sda): "),
+        ("sqlite", "ext4:-b=1000", "wd10ezrx", "mkfs.ext4 failed: "),
+    ],
+)
+def test_a_failure_is_one_line_with_the_programs_own_words(
+    kernel: str, spec: str, fs: str | None, disk: str, words: str
+) -> None:
+    assert words in refused(kernel, experiment(spec, fs=fs, disk=disk))
+
+
+def test_too_small_a_disk_or_memory_is_one_line(kernel: str) -> None:
+    small = experiment("record-write:size_mib=500", disk="wd10ezrx:capacity_sectors=131072")
+    assert "may need" in refused(kernel, small)
+    assert "the disk has" in refused(kernel, small)
+    greedy = replace(
+        experiment("command:python3 -c 'a = bytearray(900 << 20)'"), host={"memory_kb": 16 << 10}
+    )
+    # The memory for the disk's data can be used, too.
+    line = "command:python3 -c 'a = b\"x\" * (8 << 30)'"
+    assert "MiB of memory" in refused(kernel, replace(greedy, job=specs.workload(line)))
+
+
+def test_a_program_cannot_change_this_machine(kernel: str, tmp_path: Path) -> None:
+    place = Path(tempfile.mkdtemp(prefix="blklab-test-"))
+    try:
+        place.chmod(0o777)
+        target = place / "there"
+        target.write_text("mine")
+        target.chmod(0o666)
+        tries = "; ".join(
+            [
+                f"echo theirs > {target}",
+                f"rm -f {target}",
+                f"mount -o remount,rw / && echo theirs > {target}",
+                f"mount -t hostfs -o {place} none /mnt && echo theirs > /mnt/there",
+                "echo 1 > /usr/bin/blklab-was-here",
+                "true",
+            ]
+        )
+        with contextlib.chdir(place):
+            ran(kernel, experiment(f'command:sh -c "{tries}"'))
+        assert target.read_text() == "mine"
+        assert not Path("/usr/bin/blklab-was-here").exists()
+    finally:
+        shutil.rmtree(place)
+
+
+def test_a_program_that_leaves_processes_ends_with_its_run(kernel: str) -> None:
+    # They would hold the output open for ever, and the disk.
+    line = "command:sh -c '(while :; do echo x >> a; sleep 1; done) & sleep 2'"
+    result = ran(kernel, experiment(line))
+    assert result.figure is not None
+    assert result.figure.value == pytest.approx(2, abs=0.5)
+
+
+def test_where_programs_run() -> None:
+    check_workload(RigSpec("kernel"), specs.workload("sqlite"))
+    with pytest.raises(InputError, match="--rig sim does not run; it needs --rig kernel or"):
+        check_workload(RigSpec("sim"), specs.workload("sqlite"))
+    with pytest.raises(InputError, match="command:ls: is a real program, which --rig live does"):
+        check_workload(RigSpec("live"), specs.workload("command:ls"))
+    [job] = specs.on_file_systems([specs.workload("sqlite")], ["ext4"])
+    with pytest.raises(InputError, match="--fs: makes a file system on a modelled disk"):
+        check_workload(RigSpec("live"), job)
+    with pytest.raises(InputError, match="--fs: is for real programs"):
+        specs.on_file_systems([specs.workload("oltp")], ["ext4"])
+
+
+def test_a_file_systems_options_are_for_mkfs_with_a_dash_and_else_for_mount() -> None:
+    assert parse("ext4") == FileSystem("ext4", text="ext4")
+    found = parse("ext4:data=journal,-O=fast_commit,noatime,-O=^64bit,-J=size=16,--x")
+    assert found.mount_options == ("data=journal", "noatime")
+    assert found.mkfs_options == ("-O", "fast_commit,^64bit", "-J", "size=16", "--x")
+
+
+def test_a_command_is_stored_and_read_as_it_was_written() -> None:
+    text = "command:sh -c 'a=1..4; echo $a, b' :: cp a\\ b c"
+    [entry] = specs.workloads([text])
+    assert entry.name == text
+    chosen = programs.chosen(entry)
+    assert chosen.words == ("sh", "-c", "a=1..4; echo $a, b", "::", "cp", "a b", "c")
+    assert command.taken_apart(chosen.words)[1] == ["cp", "a b", "c"]
+    [on] = specs.on_file_systems([entry], ["ext4:data=journal"])
+    again = programs.chosen(on)
+    assert (again.words, again.file_system) == (chosen.words, parse("ext4:data=journal"))
+
+
+def test_a_comparison_of_file_systems(kernel: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        app,
+        [
+            *("compare", "--rig", "kernel", "--kernel", kernel, "--disk", "wd10ezrx"),
+            *("--workload", "sqlite:insertions=30", "--fs", "ext4", "--fs", "ext4:data=journal"),
+            *("--scheduler", "none", "--scheduler", "bfq", "--repeats", "2", "--host"),
+            *("memory_kb=262144", "--out", str(tmp_path), "--json", "--no-keep"),
+        ],
+    )
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    cells: Sequence[dict[str, Any]] = found["cells"]
+    names = [cell["workload"] for cell in cells]
+    assert names == [f"sqlite:insertions=30 on {fs}" for fs in ("ext4", "ext4:data=journal")]
+    for cell in cells:
+        assert cell["figure_unit"] == "rows/s"
+        for row in cell["ranking"]:
+            assert row["costs"]["flushes"] > 2
+            assert row["costs"]["journal_bytes"] > 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "What an operation costs" in page
