@@ -157,7 +157,7 @@ verify: $(VENV)/.built  ## The simulator against the real kernel: the whole matr
 	$(BIN)/blklab verify --out docs/data/verify.json
 	$(BIN)/blklab verify --host cpus=4 --out docs/data/verify-host.json || [ $$? = 1 ] # Buffered copies miss the bar.
 	$(BIN)/blklab kernel build --config XFS_FS=y --config BTRFS_FS=y --config F2FS_FS=y --name file-systems
-	$(BIN)/blklab verify $(FILE_SYSTEMS:%=--fs %) --sample 240 --kernel file-systems --out docs/data/verify-files.json || [ $$? = 1 ] # No journal in the simulator.
+	$(BIN)/blklab verify $(FILE_SYSTEMS:%=--fs %) --sample 120 --kernel file-systems --out docs/data/verify-files.json || [ $$? = 1 ] # No journal in the simulator.
 
 $(VENV)/.pgo: $(VENV)/.built benches/train.py
 	@if [ -n "$(PROFDATA)" ]; then \

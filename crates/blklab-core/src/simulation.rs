@@ -487,6 +487,34 @@ mod tests {
     }
 
     #[test]
+    fn writeback_of_a_file_is_one_bio_for_all_pages_that_follow_each_other_on_the_disk() {
+        let job = "[a]\nrw=write\nbs=64k\nsize=9m\nend_fsync=1\n";
+        let file = jobfile::parse(job, "test.fio", &mut { MACHINE }, Default::default()).expect("a good job");
+        let model = catalogue::model("su800-128gb").expect("a shipped disk");
+        let capacity = model.limits().capacity.to_bytes();
+        let sizes = |extents: &[std::ops::Range<u64>]| {
+            let mut plan = plan::plan(&file, capacity, 1).expect("it fits");
+            plan.place(&[extents.to_vec()], capacity).expect("as long as the file");
+            let setup = Setup {
+                plan: &plan,
+                disk: model.build(1),
+                scheduler: &SchedulerSpec::parse("none").expect("a good scheduler"),
+                host: Host::FREE,
+                memory: &MemoryConfig::settings(),
+                seed: 1,
+            };
+            let result = run(setup, &Watch::default()).expect("it runs to its end");
+            let write = |&row: &usize| result.overview.op[row] == 1;
+            let rows = (0..result.overview.op.len()).filter(write);
+            rows.map(|row| result.overview.sectors[row]).collect::<Vec<_>>()
+        };
+        // Split at 1280 KiB; 9 MiB are seven times as much, and a fifth.
+        assert_eq!(sizes(&[4096..22_528]), [2560, 2560, 2560, 2560, 2560, 2560, 2560, 512]);
+        // A bio of 256 pages more would go into the rest before it.
+        assert_eq!(sizes(&[4096..8192, 10_240..24_576]), [2560, 1536, 2560, 2560, 2560, 2560, 2560, 1536]);
+    }
+
+    #[test]
     fn a_durable_write_is_recorded_until_its_flush_has_ended_and_takes_as_long_in_a_replay() {
         // Of a queued I/O the write itself is durable.
         let job = "[a]\nrw=randwrite\nbs=4k\nsize=8m\nnumber_ios=50\ndirect=1\nsync=dsync\nioengine=libaio\n";

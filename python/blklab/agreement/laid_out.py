@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from blklab.agreement.run import Planned
 from blklab.base import pool
@@ -20,23 +20,31 @@ Found = LaidOut | BlklabError
 
 @dataclass(frozen=True)
 class Wanted:
-    """Files that cells share: of the same sizes on the same disk."""
+    """Files that cells share: on the same disk, and of the same sizes, or the first of them."""
 
     key: _Key
     cell: Planned
     """One of them."""
-    cells: list[int]
-    """The numbers of all."""
+    cells: dict[int, int]
+    """The numbers of all, each with its number of files."""
 
 
 def layouts_of(cells: Sequence[Planned], seed: int) -> list[Wanted]:
     """What must be laid out for cells in file systems. InputError if a job is wrong."""
-    every: dict[_Key, Wanted] = {}
-    for number, cell in enumerate(cells):
-        if cell.file_system is not None:
-            key = _key(cell, seed)
-            every.setdefault(key, Wanted(key, cell, [])).cells.append(number)
-    return list(every.values())
+    keys = {n: _key(cell, seed) for n, cell in enumerate(cells) if cell.file_system is not None}
+    found: list[Wanted] = []
+    # The longest first: those of others may be its first files.
+    for number, key in sorted(keys.items(), key=lambda row: -len(row[1][2])):
+        shared = next((one for one in found if _has(one.key, key)), None)
+        if shared is None:
+            shared = Wanted(key, cells[number], {})
+            found.append(shared)
+        shared.cells[number] = len(key[2])
+    return found
+
+
+def _has(one: _Key, other: _Key) -> bool:
+    return one[:2] == other[:2] and one[2][: len(other[2])] == other[2]
 
 
 def lay_out(
@@ -59,7 +67,11 @@ def lay_out(
 
     def done(pair: tuple[Wanted, Found]) -> None:
         wanted, files = pair
-        found.update(dict.fromkeys(wanted.cells, files))
+        for number, count in wanted.cells.items():
+            own = (
+                replace(files, places=files.places[:count]) if isinstance(files, LaidOut) else files
+            )
+            found[number] = own
         tell(wanted)
 
     if every:

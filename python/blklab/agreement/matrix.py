@@ -75,6 +75,8 @@ FILE_SYSTEM_PLACES = tuple(
     place for place in PLACES if place.name in ("HDD, NCQ 32", "SATA SSD", "NVMe, MLC")
 )
 """The disks on which the matrix has file systems: each transport once."""
+_IN_FILES = ("size=4g", "size=2g")
+"""Files are written once before, which takes seconds for each GiB."""
 
 _DIRECT = "direct=1\nsize=4g\n"
 _QUEUED = "ioengine=libaio\n"
@@ -191,6 +193,11 @@ def quick() -> tuple[tuple[DiskCase, ...], tuple[Load, ...]]:
     """Disks and workloads of the usual test run, each under the schedulers that it tests best."""
     loads = [replace(load, schedulers=_QUICK[load.name]) for load in LOADS if load.name in _QUICK]
     return _QUICK_PLACES, tuple(loads)
+
+
+def smaller(loads: Iterable[Load]) -> tuple[Load, ...]:
+    """The same workloads with smaller files, for file systems."""
+    return tuple(replace(load, text=load.text.replace(*_IN_FILES)) for load in loads)
 
 
 def chosen(names: Iterable[str]) -> tuple[Load, ...]:

@@ -260,9 +260,12 @@ def _plan(
         return run.in_files(run.natively(cells) if native else cells, file_systems)
     places = matrix.places(disks, in_files=bool(file_systems))
     loads = matrix.chosen(workloads)
+    if file_systems:
+        loads = matrix.smaller(loads)
     if quick:
         of_quick, loads_of_quick = matrix.quick()
         places, loads = places if disks else of_quick, loads if workloads else loads_of_quick
+        loads = matrix.smaller(loads) if file_systems else loads
     if native:
         loads = tuple(load for load in loads if load.driver == "native")
     cells = run.in_files(run.plan(places, tuple(schedulers), loads), file_systems)
