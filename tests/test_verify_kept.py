@@ -55,7 +55,7 @@ def planned(table: str) -> dict[tuple[str, str, str], Planned]:
 
 def test_it_has_every_cell_of_the_matrix_or_those_that_its_seed_draws(kept: dict[str, Any]) -> None:
     every = list(planned(kept["table"]))
-    if kept["table"] == "verify-files":
+    if kept["planned"] < len(every):
         every = Random(kept["seed"]).sample(every, kept["planned"])
     assert {key(cell) for cell in kept["cells"]} == set(every)
 
@@ -98,7 +98,9 @@ def test_its_verdict_follows_from_its_figures(kept: dict[str, Any]) -> None:
 def test_the_simulator_still_gives_the_figures_of_the_table(kept: dict[str, Any]) -> None:
     """A sample, another one each day."""
     of_matrix = planned(kept["table"])
-    for cell in Random(date.today().toordinal()).sample(kept["cells"], _SAMPLE):
+    for cell in Random(date.today().toordinal()).sample(
+        kept["cells"], min(_SAMPLE, len(kept["cells"]))
+    ):
         one = of_matrix[key(cell)]
         asked = replace(one.experiment(kept["seed"]), host=kept["host"])
         found = vars(figures(SimRig().run(placed(asked, one, kept))))
