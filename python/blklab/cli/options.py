@@ -85,8 +85,8 @@ CpuTime = Annotated[
     typer.Option(
         "--cpu",
         metavar="free|FACTOR",
-        help="With --rig kernel: CPU work of programs takes the time that it uses of this machine's "
-        "CPU times FACTOR, or with free no time, which repeats exactly. [default: 1]",
+        help="With --rig kernel: CPU work of programs takes the time that it uses of this "
+        "machine's CPU times FACTOR, or with free no time, which repeats exactly. [default: 1]",
     ),
 ]
 CacheState = Annotated[
