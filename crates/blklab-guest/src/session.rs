@@ -154,6 +154,7 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
     for path in &config.host_directories {
         mounts::host_directory(path, false)?;
     }
+    mounts::host_files(&config.host_files)?;
     let (server, transport) = start_disk(directory, &config)?;
     std::thread::sleep(TIMERS_SETTLE);
     let device = server.path().to_owned();
