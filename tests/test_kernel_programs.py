@@ -241,7 +241,7 @@ def test_a_program_that_leaves_processes_ends_with_its_run(kernel: str) -> None:
 _SPIN = "import os; x = sum(range(3_000_000)); [os.getppid() for _ in range(2000)]"
 
 
-def test_what_a_program_computes_takes_time_unless_it_is_free(kernel: str) -> None:
+def test_the_work_of_a_program_takes_time_unless_the_cpu_is_free(kernel: str) -> None:
     line = f"command:python3 -c '{_SPIN}'"
     taken: dict[str, Result] = {}
     for cpu in ("free", "1", "10"):

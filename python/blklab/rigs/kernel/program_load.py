@@ -37,7 +37,7 @@ _DEFAULT = FileSystem("ext4", text="ext4")
 _MOUNT = Path("/mnt")
 _DIRECTORY = _MOUNT / "work"
 _BARE_DIRECTORY = Path("/tmp/work")
-"""Of a program that reads the device."""
+"""The directory of a program that reads the device."""
 _LIBRARY = view.HERE / "lib"
 _PATCH = "cpu.patch"
 _DEVICE = "{disk}"
