@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use rustix::mount::{UnmountFlags, unmount};
-
 use serde::Serialize;
 
 use crate::config::{FileSystem, FileSystemKind};
