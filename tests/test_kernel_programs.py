@@ -77,6 +77,9 @@ def test_a_program_gives_its_figure_and_its_costs(name: str, kernel: str) -> Non
     assert costs is not None
     # What the events told is what the kernel counted.
     moved = costs.during
+    if program.on_device:
+        assert moved.read.bytes == disk.read_sectors * 512 > 0
+        return
     assert moved.read.bytes == disk.read_sectors * 512
     written = (moved.data, moved.journal, moved.metadata)
     assert sum(one.bytes for one in written) == disk.write_sectors * 512
@@ -175,7 +178,12 @@ def test_a_wrong_program_or_file_system_is_one_line_before_anything_runs(
             "wd10ezrx:capacity_sectors=131072",
             "No space left on device",
         ),
-        ("sqlite", "ext4:data=jurnal", "wd10ezrx", "mounting ext4 on /mnt: EXT4-fs (sda): "),
+        (
+            "sqlite",
+            "ext4:data=jurnal",
+            "wd10ezrx",
+            "mounting ext4 on /mnt: ext4: Bad value for 'data'",
+        ),
         ("sqlite", "ext4:-b=1000", "wd10ezrx", "mkfs.ext4 failed: "),
     ],
 )
@@ -228,6 +236,67 @@ def test_a_program_that_leaves_processes_ends_with_its_run(kernel: str) -> None:
     result = ran(kernel, experiment(line))
     assert result.figure is not None
     assert result.figure.value == pytest.approx(2, abs=0.5)
+
+
+_SPIN = "import os; x = sum(range(3_000_000)); [os.getppid() for _ in range(2000)]"
+
+
+def test_the_work_of_a_program_takes_time_unless_the_cpu_is_free(kernel: str) -> None:
+    line = f"command:python3 -c '{_SPIN}'"
+    taken: dict[str, Result] = {}
+    for cpu in ("free", "1", "10"):
+        rig = KernelRig(kernel, cpu=cpu)
+        with rig.prepared([experiment(line)], lambda _: None):
+            taken[cpu] = rig.run(experiment(line))
+    costs = {cpu: result.costs for cpu, result in taken.items()}
+    assert all(costs.values())
+    used_ns = {cpu: one.cpu and one.cpu.user_ns for cpu, one in costs.items() if one}
+    seconds = {cpu: result.figure.value for cpu, result in taken.items() if result.figure}
+    assert used_ns["free"] is None
+    assert "CPU work takes no time" in taken["free"].notes
+    assert used_ns["1"]
+    assert used_ns["10"]
+    # Of this machine's time the program takes a good part of a second at most.
+    assert 10e6 < used_ns["1"] < 2e9
+    assert used_ns["10"] > 3 * used_ns["1"]
+    # It passes on the guest's clock.
+    assert seconds["1"] > used_ns["1"] / 1e9
+    assert seconds["1"] - seconds["free"] == pytest.approx(used_ns["1"] / 1e9, rel=0.5)
+    assert any("not quite the same in every run" in note for note in taken["1"].notes)
+
+
+def test_a_program_that_is_never_done_where_the_cpu_is_free_is_refused(kernel: str) -> None:
+    one = experiment("hdparm")
+    rig = KernelRig(kernel, cpu="free")
+    refused = pytest.raises(InputError, match="hdparm: would never end if CPU work took no time")
+    with refused, rig.prepared([one], lambda _: None):
+        pass
+    for wrong in ("fast", "0", "-1", "nan", "1e9"):
+        with pytest.raises(InputError, match="--cpu: expected 'free' or a factor"):
+            KernelRig(kernel, cpu=wrong)
+
+
+def test_a_disk_waits_for_no_program_that_computes(kernel: str) -> None:
+    # Its server wakes while the program has the CPU: a late disk would fail the run.
+    line = (
+        "command:sh -c 'dd if=/dev/zero of=a bs=4k count=200 oflag=dsync status=none & "
+        'python3 -c "x = sum(range(5_000_000))"; wait\''
+    )
+    assert ran(kernel, experiment(line, "mq-deadline")).figure
+
+
+def test_a_file_of_the_machines_own_tmp_that_a_command_names_is_there(kernel: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="blklab-test-") as name:
+        Path(name).chmod(0o755)
+        named, other = Path(name) / "named", Path(name) / "other"
+        named.write_text("from the machine")
+        other.write_text("not named")
+        with contextlib.chdir("/"):
+            line = f"command:sh -c 'cat $0; ls {name}; echo x > $0 || echo no' {named}"
+            said = ran(kernel, experiment(line)).raw["output.txt"].decode()
+        assert "from the machinenamed\n" in said
+        assert said.endswith("no\n")
+        assert named.read_text() == "from the machine"
 
 
 def test_where_programs_run() -> None:

@@ -62,6 +62,9 @@ pub struct Config {
     /// Directories of the host that would be hidden (`/tmp` and `/run` are the guest's own).
     #[serde(default)]
     pub host_directories: Vec<PathBuf>,
+    /// The same of files.
+    #[serde(default)]
+    pub host_files: Vec<PathBuf>,
     /// A file system to create and mount on the disk.
     pub file_system: Option<FileSystem>,
     /// The number of requests in `requests.i64`: the first requests of the program.

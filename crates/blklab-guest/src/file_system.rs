@@ -4,11 +4,20 @@ use std::fs;
 use std::path::Path;
 
 use rustix::mount::{UnmountFlags, unmount};
+use serde::Serialize;
 
 use crate::config::{FileSystem, FileSystemKind};
 use crate::mounts;
 use crate::program;
-use crate::session::MountFound;
+
+/// A mounted file system.
+#[derive(Debug, Serialize)]
+pub struct MountFound {
+    /// Its type.
+    pub kind: String,
+    /// Its options.
+    pub options: String,
+}
 
 /// The seed of the hashes decides about the block groups of directories: with one of our own, a program
 /// that runs twice has its files in the same places.

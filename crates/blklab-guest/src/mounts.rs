@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, mount, mount_remount};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
 
 /// The file systems: type, place, and whether a run can do without.
 const BASE: &[(&str, &str, bool)] = &[
@@ -56,6 +56,37 @@ pub fn host_directory(directory: &Path, writable: bool) -> Result<(), String> {
     let flags = if writable { MountFlags::empty() } else { MountFlags::RDONLY };
     let flags = flags | MountFlags::NOSUID;
     mount("none", directory, "hostfs", flags, Some(path.as_c_str())).map_err(|error| fail(&error))
+}
+
+/// Where the host's view is mounted while its files are made visible.
+const VIEW: &str = "/run/blklab-view";
+
+/// Makes files of the host visible at their own paths, even if a mount hides them.
+///
+/// # Errors
+/// One line.
+pub fn host_files(files: &[PathBuf]) -> Result<(), String> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let view = Path::new(VIEW);
+    let fail = |path: &Path, error: &dyn std::fmt::Display| {
+        format!("showing the host's {}: {error}", path.display())
+    };
+    fs::create_dir_all(view).map_err(|error| fail(view, &error))?;
+    let flags = MountFlags::RDONLY | MountFlags::NOSUID;
+    mount("none", view, "hostfs", flags, None).map_err(|error| fail(view, &error))?;
+    for file in files {
+        let show = || {
+            let inside =
+                file.strip_prefix("/").map_err(|_| std::io::Error::other("the path is not absolute"))?;
+            fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
+            fs::File::create(file)?;
+            mount_bind(view.join(inside), file).map_err(std::io::Error::from)
+        };
+        show().map_err(|error| fail(file, &error))?;
+    }
+    unmount(view, UnmountFlags::DETACH).map_err(|error| fail(view, &error))
 }
 
 /// Options of mount(8) that are flags of mount(2), and no file system's.

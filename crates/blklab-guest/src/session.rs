@@ -93,20 +93,11 @@ pub struct Outcome {
     /// The contents of `requests.i64`, if a log was requested.
     pub log: Option<LogFile>,
     /// The mounted file system: its type, and its options as the kernel tells them.
-    pub file_system: Option<MountFound>,
+    pub file_system: Option<file_system::MountFound>,
     /// The places of the files that were laid out.
     pub laid_out: Option<Vec<Sectors>>,
     /// Sectors of a job's files that are in another place after the job.
     pub moved_sectors: Option<u64>,
-}
-
-/// A mounted file system.
-#[derive(Debug, Serialize)]
-pub struct MountFound {
-    /// Its type.
-    pub kind: String,
-    /// Its options.
-    pub options: String,
 }
 
 /// The disk in the guest.
@@ -154,6 +145,7 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
     for path in &config.host_directories {
         mounts::host_directory(path, false)?;
     }
+    mounts::host_files(&config.host_files)?;
     let (server, transport) = start_disk(directory, &config)?;
     std::thread::sleep(TIMERS_SETTLE);
     let device = server.path().to_owned();

@@ -70,7 +70,7 @@ class OperationCosts:
     """The costs of one operation, or of a whole run, while the program ran; NaN if not known."""
 
     is_whole: bool
-    """Of a run, whose operations the program does not report."""
+    """The costs of a run, whose operations the program does not report."""
     data_bytes: float
     journal_bytes: float
     metadata_bytes: float

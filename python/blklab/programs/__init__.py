@@ -51,7 +51,7 @@ class Chosen:
     file_system: FileSystem | None = None
     """Its file system on a modelled disk; None is the rig's."""
     words: tuple[str, ...] = ()
-    """Of `command`."""
+    """The words of `command`."""
 
 
 def known(name: str) -> Program:

@@ -38,5 +38,5 @@ PROGRAM = Program(
     begin=begin,
     duration_s=lambda _: 7.0,
     on_device=True,
-    rigs=("live",),
+    ends_by_cpu=True,
 )

@@ -65,6 +65,8 @@ class Program:
     """Its run time, if known in advance."""
     on_device: bool = False
     """It reads from the device itself and has no directory."""
+    ends_by_cpu: bool = False
+    """A part of it ends only if CPU work takes time."""
     other_user: bool = False
     """It starts programs as another user when run by root."""
     find: Callable[[str], str | None] = shutil.which

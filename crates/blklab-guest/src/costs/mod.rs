@@ -107,7 +107,7 @@ impl End {
 pub struct Extents(Vec<(u64, u64)>);
 
 impl Extents {
-    /// Of ranges, each from its first sector to the one after its last.
+    /// The extents of ranges, each from its first sector to the one after its last.
     pub fn of(mut ranges: Vec<(u64, u64)>) -> Extents {
         ranges.sort_unstable();
         Extents(ranges)

@@ -24,8 +24,10 @@ pub struct Charged {
 /// The first argument of this program for [`calibrate`].
 pub const CALIBRATE: &str = "calibrate-cpu";
 
-/// System calls of a calibration, and the number of calibrations, of which the median counts.
+/// System calls, or page faults, of a calibration, and the number of calibrations, of which the median
+/// counts.
 const CALLS: u64 = 1000;
+const PAGE_BYTES: usize = 4096;
 const ROUNDS: usize = 5;
 
 /// CPU work takes time until this ends.
@@ -35,8 +37,8 @@ pub struct Charging {
     before: Charged,
 }
 
-/// Prepares the kernel for [`begin`]: measures in a process what a system call that does nothing takes,
-/// which is not charged later. Nothing if CPU work is to take no time, or if the kernel cannot do it.
+/// Prepares the kernel for [`begin`]: measures in a process what a system call takes that does nothing,
+/// and what a page fault takes of the process's time, which is not charged later. Nothing if CPU work is to take no time, or if the kernel cannot do it.
 ///
 /// # Errors
 /// One line.
@@ -55,19 +57,39 @@ pub fn prepare(permille: u32, directory: &Path) -> Result<(), String> {
     }
 }
 
-/// What [`prepare`] runs: tells the kernel what each stay in user mode, and each in the kernel,
-/// takes for nothing.
+/// What [`prepare`] runs: tells the kernel what a system call and a page fault take of a process's CPU
+/// time and a system call of the kernel's, which is not charged.
 ///
 /// # Errors
 /// One line.
 pub fn calibrate() -> Result<(), String> {
     let directory = Path::new(PARAMETERS);
-    let mut rounds = Vec::with_capacity(ROUNDS);
-    for _ in 0..ROUNDS {
-        let (before, stays) = (charged(directory)?, read(directory, "cpu_stays")?);
+    let call = || {
         for _ in 0..CALLS {
             std::hint::black_box(rustix::process::getppid());
         }
+    };
+    let (user_ns, kernel_ns) = of_a_stay(directory, call)?;
+    write(directory, "cpu_less_user_ns", user_ns)?;
+    write(directory, "cpu_less_kernel_ns", kernel_ns)?;
+    // Freed memory would be used again, without faults.
+    let mut kept = Vec::with_capacity(ROUNDS);
+    let fault = || {
+        let mut pages = vec![0_u8; CALLS as usize * PAGE_BYTES];
+        for page in pages.chunks_mut(PAGE_BYTES) {
+            std::hint::black_box(page)[0] = 1;
+        }
+        kept.push(pages);
+    };
+    write(directory, "cpu_less_mapped_ns", of_a_stay(directory, fault)?.0)
+}
+
+/// The medians over the rounds of what a stay in user mode is charged there and in the kernel, ns.
+fn of_a_stay(directory: &Path, mut work: impl FnMut()) -> Result<(u32, u32), String> {
+    let mut rounds = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        let (before, stays) = (charged(directory)?, read(directory, "cpu_stays")?);
+        work();
         let (after, stays) = (charged(directory)?, read(directory, "cpu_stays")? - stays);
         let of_stay = |after: u64, before: u64| (after - before) / stays.max(1);
         rounds.push((of_stay(after.user_ns, before.user_ns), of_stay(after.kernel_ns, before.kernel_ns)));
@@ -76,8 +98,8 @@ pub fn calibrate() -> Result<(), String> {
         values.sort_unstable();
         u32::try_from(values[ROUNDS / 2]).unwrap_or(u32::MAX)
     };
-    write(directory, "cpu_less_user_ns", median(rounds.iter().map(|(user, _)| *user).collect()))?;
-    write(directory, "cpu_less_kernel_ns", median(rounds.iter().map(|(_, kernel)| *kernel).collect()))
+    let user = rounds.iter().map(|(user, _)| *user).collect();
+    Ok((median(user), median(rounds.iter().map(|(_, kernel)| *kernel).collect())))
 }
 
 /// From now on CPU work takes the time of the host's CPU, times so many thousandths. None if it is to

@@ -39,6 +39,7 @@ OWN_PATCHES = {
     "disk.patch": "a guest's disk can only be ublk, neither SATA, SAS nor NVMe",
     "ticks.patch": "a guest has 100 ticks per second, not 1000",
     "work.patch": "a buffered call costs its CPU work before it begins, not while it copies",
+    "cpu.patch": "CPU work of programs takes no time in a guest",
 }
 """Our own patches in order, each with the consequence for a kernel that it does not fit. They touch
 no scheduler."""

@@ -178,6 +178,7 @@ def _order(program: Program, kernel: Kernel, seen: view.View) -> dict[str, Any]:
         },
         **scheduler.parse(program.scheduler).for_guest({}, kernel.version),
         "host_directories": list(map(str, seen.hidden_by_own())),
+        "host_files": list(map(str, seen.files_hidden_by_own())),
         "trace": program.trace_format if program.trace is not None else None,
         "run": {
             "program": {

@@ -37,8 +37,9 @@ _DEFAULT = FileSystem("ext4", text="ext4")
 _MOUNT = Path("/mnt")
 _DIRECTORY = _MOUNT / "work"
 _BARE_DIRECTORY = Path("/tmp/work")
-"""Of a program that reads the device."""
+"""The directory of a program that reads the device."""
 _LIBRARY = view.HERE / "lib"
+_PATCH = "cpu.patch"
 _DEVICE = "{disk}"
 """The guest replaces it with the disk's path."""
 _COMMAND_ROOM_BYTES = 4 << 30
@@ -99,6 +100,15 @@ class ProgramLoad:
         """InputError or RunError if that kernel, or this machine's memory, cannot do it."""
         if self.file_system is not None:
             file_systems.check(self.file_system.kind, kernel, "--fs")
+        if self.chosen.program.ends_by_cpu:
+            name = self.experiment.job.name
+            if not self.cpu_permille:
+                raise InputError(f"{name}: would never end if CPU work took no time: --cpu")
+            if _PATCH not in kernel.patches:
+                raise InputError(
+                    f"{name}: would never end, because CPU work takes no time on the kernel "
+                    f"'{kernel.label}', which lacks {_PATCH}: blklab kernel build"
+                )
         free = _available_bytes()
         # On the disk, and in the page cache.
         needed = min(2 * self.room_bytes, memory_mib << 20)
@@ -134,6 +144,7 @@ class ProgramLoad:
                 }
             },
             "host_directories": [str(_LIBRARY), *map(str, self._view().hidden_by_own())],
+            "host_files": list(map(str, self._view().files_hidden_by_own())),
         }
         if self.file_system is not None:
             found["file_system"] = file_systems.to_order(self.file_system, _MOUNT)
@@ -197,8 +208,8 @@ class ProgramLoad:
         """Lines about the conditions of its run."""
         if self.cpu_permille and found.get("charged") is None:
             return (
-                "CPU work takes no time: this kernel is without cpu.patch; to build it again: "
-                "blklab kernel build",
+                f"CPU work takes no time: this kernel lacks {_PATCH}; to build one: blklab kernel "
+                "build",
             )
         if not self.cpu_permille:
             return ("CPU work takes no time",)

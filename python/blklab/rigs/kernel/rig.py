@@ -181,7 +181,7 @@ class KernelRig(ModelledDisks):
         wall.told()
         for experiment in experiments:
             if programs.is_program(experiment.job):
-                load = ProgramLoad.of(experiment)
+                load = ProgramLoad.of(experiment, self._cpu_permille)
                 own = experiment.scheduler.kernel
                 kernel = self._kernel if own is None else cache.find(own)
                 load.check(kernel, self._program_mib(load))

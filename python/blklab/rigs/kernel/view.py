@@ -92,11 +92,14 @@ class View:
 
     def hidden_by_own(self) -> list[Path]:
         """Shared directories that a guest's own ``/tmp`` and ``/run`` hide."""
-        return [
-            path
-            for path in self.shared
-            if _within(path, _OWN) and stat.S_ISDIR(path.stat().st_mode)
-        ]
+        return [path for path in self._hidden() if path.is_dir()]
+
+    def files_hidden_by_own(self) -> list[Path]:
+        """The same of files."""
+        return [path for path in self._hidden() if not path.is_dir()]
+
+    def _hidden(self) -> list[Path]:
+        return [path for path in self.shared if _within(path, _OWN)]
 
 
 @dataclass(frozen=True)
