@@ -33,6 +33,7 @@ GOOD: dict[str, Any] = {
     "disk": {
         **dict.fromkeys(("reads", "read_sectors", "writes", "write_sectors", "flushes"), 0),
         "lateness": {"p50_ns": 0, "p99_ns": 0, "max_ns": 0},
+        "errors": 0,
     },
     "trace": {"file": "trace.txt", "events": 0, "lost": 0},
 }

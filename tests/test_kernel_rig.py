@@ -584,7 +584,7 @@ def test_a_file_system_keeps_what_is_written_in_the_disks_file(place: Path, kern
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--mkfs=ext5", "--", "ls"], "--mkfs: no 'ext5'; did you mean 'ext4'?"),
+        (["--mkfs=ext5", "--", "ls"], "--mkfs: no file system 'ext5'; did you mean 'ext4'?"),
         (["--mkfs=ext4", "--data=none", "--", "ls"], "--data none: written data are discarded"),
         (["--mkfs=ext4", "--mount=here", "--", "ls"], "--mount: 'here' is not absolute"),
         (["--data=tmp", "--", "ls"], "is not a regular file"),

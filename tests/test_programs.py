@@ -318,7 +318,8 @@ def test_a_wrong_name_or_parameter_of_a_program_is_one_line(spec: str, message: 
 
 def test_a_program_is_refused_where_none_can_run(tmp_path: Path) -> None:
     line = (
-        "blklab: sqlite: is a real program; --rig sim does not run programs, they need --rig live"
+        "blklab: sqlite: is a real program, which --rig sim does not run; it needs --rig kernel or "
+        "--rig live"
     )
     for command in (
         ["compare", "--workload", "sqlite", "--out", str(tmp_path)],
@@ -331,9 +332,9 @@ def test_a_program_is_refused_where_none_can_run(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "is not a fio job; to run it once: blklab compare --rig live" in done.stderr
-    with pytest.raises(InputError, match="--rig kernel does not run programs"):
-        rigs.check_workload(RigSpec("kernel"), specs.workload("sqlite"))
+    assert "is not a fio job; to run it once: blklab compare --rig kernel" in done.stderr
+    with pytest.raises(InputError, match="--rig kernel does not run; it needs --rig live"):
+        rigs.check_workload(RigSpec("kernel"), specs.workload("pgbench"))
 
 
 def test_missing_tools_of_a_program_are_reported(
