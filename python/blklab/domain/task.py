@@ -54,6 +54,9 @@ class Task:
         # The hash of a run on the bare disk is that of versions without file systems.
         if experiment["files"] is None:
             del experiment["files"]
+        # And that of a run whose programs' CPU time is as it is by default.
+        if document["rig"]["cpu"] is None:
+            del document["rig"]["cpu"]
         return sha256(_encoded(document)).hexdigest()
 
     def to_bytes(self) -> bytes:

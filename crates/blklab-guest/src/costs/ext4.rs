@@ -170,9 +170,14 @@ mod tests {
                 return;
             };
             let found = ranges(file.as_file()).expect("an ext4");
-            // An index of extents counts as a block of the file for debugfs.
+            // An index of extents counts as a block of the file for debugfs, alone or before a range.
             let told: Vec<_> = told.into_iter().filter(|(begin, end)| end - begin > 8).collect();
-            assert_eq!(joined(&found), told, "{options:?}");
+            let found = joined(&found);
+            let is_same = |(own, told): (&(u64, u64), &(u64, u64))| {
+                own.1 == told.1 && (own.0 == told.0 || own.0 == told.0 + 8)
+            };
+            let same = found.len() == told.len() && found.iter().zip(&told).all(is_same);
+            assert!(same, "{options:?}: {found:?}, debugfs: {told:?}");
         }
     }
 
