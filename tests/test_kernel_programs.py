@@ -23,6 +23,7 @@ from blklab.errors import BlklabError, InputError
 from blklab.programs import command
 from blklab.programs.file_system import FileSystem, parse
 from blklab.rigs import check_workload
+from blklab.rigs.kernel import program_load
 from blklab.rigs.kernel.rig import KernelRig
 from tests import real_kernel
 from tests.test_programs import SMALL
@@ -84,7 +85,9 @@ def test_a_program_gives_its_figure_and_its_costs(name: str, kernel: str) -> Non
     assert moved.read.bytes == disk.read_sectors * 512
     written = (moved.data, moved.journal, moved.metadata)
     assert sum(one.bytes for one in written) == disk.write_sectors * 512
-    assert 0 < sum(one.count for one in written) <= disk.write_ios
+    # The kernel counts a write that is flushed once more when its flush has ended.
+    count = sum(one.count for one in written)
+    assert count <= disk.write_ios <= count + moved.flushes
     assert moved.flushes > 0
     assert len(result.series.in_flight_milli)
     assert len(result.overview.sector) >= 5
@@ -194,17 +197,17 @@ def test_a_failure_is_one_line_with_the_programs_own_words(
     assert words in refused(kernel, experiment(spec, fs=fs, disk=disk))
 
 
-def test_too_small_a_disk_or_memory_is_one_line(kernel: str) -> None:
+def test_too_small_a_disk_or_memory_is_one_line(
+    kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small = experiment("record-write:size_mib=500", disk="wd10ezrx:capacity_sectors=131072")
     assert "may need" in refused(kernel, small)
     assert "the disk has" in refused(kernel, small)
-    greedy = replace(
-        experiment("command:python3 -c 'a = bytearray(900 << 20)'"), host={"memory_kb": 16 << 10}
-    )
-    # The memory for the disk's data can be used, too.
-    line = "command:python3 -c 'a = b\"x\" * (8 << 30)'"
-    said = refused(kernel, replace(greedy, job=specs.workload(line)))
-    assert "MiB of memory" in said or said == "command: python3: MemoryError"
+    # A guest of 240 MiB; piece by piece, since Python is told of one that is too large.
+    monkeypatch.setattr(program_load, "_COMMAND_ROOM_BYTES", 64 << 20)
+    line = "command:python3 -c 'a = [bytes([1]) * (20 << 20) for _ in range(30)]'"
+    greedy = replace(experiment(line), host={"memory_kb": 16 << 10})
+    assert "MiB of memory" in refused(kernel, greedy)
 
 
 def test_a_program_cannot_change_this_machine(kernel: str, tmp_path: Path) -> None:
@@ -261,8 +264,7 @@ def test_the_work_of_a_program_takes_time_unless_the_cpu_is_free(kernel: str) ->
     # Of this machine's time the program takes a good part of a second at most.
     assert 10e6 < used_ns["1"] < 2e9
     assert used_ns["10"] > 3 * used_ns["1"]
-    # It passes on the guest's clock.
-    assert seconds["1"] > used_ns["1"] / 1e9
+    # It passes on the guest's clock; the child around the command has its own part.
     assert seconds["1"] - seconds["free"] == pytest.approx(used_ns["1"] / 1e9, rel=0.5)
     assert any("not quite the same in every run" in note for note in taken["1"].notes)
 

@@ -132,7 +132,7 @@ impl Counter {
 
     /// Takes the next event.
     pub fn take(&mut self, record: &Record) {
-        let Some(act) = record.act else { return };
+        let Some(act) = record.act.filter(|_| !record.is_passthrough()) else { return };
         let moved = if self.has_ended(record.time) { &mut self.after } else { &mut self.during };
         match (act, record.kind()) {
             (Act::Issue, Kind::Flush) => moved.flushes += 1,
@@ -234,6 +234,7 @@ mod tests {
                 (5, 'C', "F", 0, 0),
                 (5, 'C', "WM", 1592, 0),
                 (6, 'C', "R", 16, 8),
+                (6, 'C', "RP", 0, 1),
                 (7, 'C', "WM", 1600, 16),
                 (8, 'C', "WM", 2047, 8),
             ],

@@ -69,6 +69,12 @@ impl Record {
         self.category & category::NOTIFY != 0
     }
 
+    /// A command of a driver or a program for the disk itself, such as `hdparm`'s questions: no I/O of the
+    /// block layer, whose counters leave it out.
+    pub fn is_passthrough(&self) -> bool {
+        self.category & category::PC != 0
+    }
+
     /// Its event, if it is needed.
     pub fn event(&self) -> Option<Event> {
         let Record { time, sector, bytes, .. } = *self;
@@ -140,7 +146,7 @@ pub(crate) mod testing {
     use super::*;
 
     /// A record as the kernel writes it: letter as in `blkparse`, operation as in `RWBS`, with `M` for
-    /// metadata and `A` for FUA behind it.
+    /// metadata, `A` for FUA and `P` for a passthrough command behind it.
     pub fn written(time: u64, letter: char, op: impl ToString, sector: u64, sectors: u32) -> Vec<u8> {
         let op = op.to_string();
         let (number, what) = match letter {
@@ -162,6 +168,7 @@ pub(crate) mod testing {
             'D' => category::WRITE | category::DISCARD,
             'M' => category::META,
             'A' => category::FUA,
+            'P' => category::PC,
             other => panic!("no operation {other}"),
         });
         let how = how.fold(0, |all, one| all | one);
