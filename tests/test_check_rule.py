@@ -11,7 +11,7 @@ import pytest
 
 import blklab
 from blklab.api import check_rule as api
-from blklab.domain import specs
+from blklab.domain import core, defaults, specs
 from blklab.errors import InputError
 from blklab.host.udev import judge, modelled
 
@@ -82,11 +82,20 @@ def test_a_line_that_depends_on_a_program_is_not_known_and_named() -> None:
 
 
 def test_each_modelled_disk_has_the_kernels_choice(tmp_path: Path) -> None:
-    for number, (transport, queues, default) in enumerate(
-        [("sata", 1, "mq-deadline"), ("nvme", 4, "none"), ("nvme", 1, "mq-deadline")]
+    for number, (name, transport, default) in enumerate(
+        [
+            ("wd10ezrx", "sata", "mq-deadline"),
+            ("950pro-256gb", "nvme", "none"),
+            ("950pro-256gb:hw_queues=1", "nvme", "mq-deadline"),
+        ]
     ):
-        facts = modelled.Facts("A disk", transport, transport == "sata", 1 << 20, queues)
-        assert facts.default == default
+        model = specs.disk(name)
+        queues = core.disk_model(model).limits.hw_queues
+        chosen = defaults.of_linux(model)
+        assert chosen == default
+        facts = modelled.Facts(
+            "A disk", transport, transport == "sata", 1 << 20, queues, default=chosen
+        )
         disk, roots = modelled.written(facts, tmp_path / str(number))
         rule = {Path("1.rules"): 'ENV{ID_MODEL}=="A_disk", ATTR{queue/read_ahead_kb}="4"'}
         [effect] = judge.effects(disk, "add", roots, rule, imported=True)

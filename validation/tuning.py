@@ -19,7 +19,7 @@ from typing import Any
 
 from blklab.base.catalogue import Entry
 from blklab.base.limits import JOBS_DEFAULT
-from blklab.domain import core, specs
+from blklab.domain import defaults, specs
 from blklab.domain.experiment import SchedulerSpec
 from blklab.execute import Local
 from blklab.rigs.sim import SimRig
@@ -99,12 +99,11 @@ class Pair:
         """A bench without runs."""
         rig = SimRig()
         disk = specs.disk(self.disk)
-        single = core.disk_model(disk).limits.hw_queues == 1
         question = Question(
             disk,
             (Entry(self.load, Path("load.fio"), LOADS[self.load]),),
             goal.parse("both"),
-            SchedulerSpec("mq-deadline" if single else "none"),
+            SchedulerSpec(defaults.of_linux(disk)),
             _SEED,
             worst_case=False,
         )

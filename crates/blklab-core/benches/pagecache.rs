@@ -25,7 +25,7 @@ fn config() -> MemoryConfig {
     MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4, Kernel::LATEST)
 }
 
-/// Writes all of that, as a process whose own work takes no time.
+/// Writes `bytes` at `offset` by a process that uses no CPU time.
 fn write(cache: &mut PageCache, file: FileId, offset: u64, bytes: u64, dirtier: &mut Dirtier) {
     let (mut done, mut out) = (0, Vec::new());
     while done < bytes {

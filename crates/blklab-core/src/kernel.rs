@@ -21,9 +21,8 @@ pub struct Kernel {
     /// to do, and refuses all others meanwhile (`ata_scsi_qc_issue`). Before 7.0 it sent the command
     /// back, and again each time until then (`ata_std_qc_defer`).
     pub keeps_flush: bool,
-    /// A bio whose submitter holds no plug has one of its own (`__submit_bio`), which
-    /// saves readings of the clock. Its request is dispatched at once, not by the worker. From 6.10, and no
-    /// more in 7.3.
+    /// A bio that is submitted without a plug gets one for itself (`__submit_bio`), so that the clock is
+    /// read less often. Its request is dispatched at once, not by the worker. Since 6.10, and no longer in 7.3.
     pub plugs_each_bio: bool,
     /// kyber limits synchronous writes as well as asynchronous requests (`kyber_limit_depth` with
     /// `blk_mq_is_sync_read`). Before 7.0 it limited only the latter (`op_is_sync`).

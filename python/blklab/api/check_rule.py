@@ -193,6 +193,7 @@ def _of_disk(disk: Disk, path: Path, text: str) -> OfDisk:
         limits.rotational,
         limits.capacity_bytes // _SECTOR_BYTES,
         limits.hw_queues,
+        defaults.of_linux(disk),
         _rpm(model.parameters),
     )
     # Not scratch of the journal's: this command has given up the right to write there.

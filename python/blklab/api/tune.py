@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from blklab.base import homes
 from blklab.base.catalogue import Entry
 from blklab.base.limits import JOBS_DEFAULT
 from blklab.base.plain import plain
-from blklab.domain import core, defaults, specs
+from blklab.domain import defaults, specs
 from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.measurement import Measurement
 from blklab.errors import InputError, StoppedError
@@ -36,7 +36,7 @@ from blklab.tuning.bench import Bench, Question
 from blklab.tuning.goal import Objective
 from blklab.tuning.search import Effect, Found, search
 from blklab.tuning.space import Space, spaces
-from blklab.tuning.tried import Tried, of_search
+from blklab.tuning.tried import of_search
 
 FIGURES = tuple(goals.FIGURES)
 """The figures that an objective may name."""
@@ -97,7 +97,8 @@ class Tuned:
     searched: str
     """The search's best, which `worth` is about."""
     effects: tuple[Effect, ...]
-    """The effect of each tunable in the screening, the largest first; 1 is none at all."""
+    """The largest effect of each tunable between settings that were tried, the largest first; 1 is
+    none at all."""
     front: tuple[tuple[str, tuple[float, ...]], ...]
     """With several goals: settings of which none is worse than another in all, with the ratio to
     the reference in each goal."""
@@ -111,7 +112,6 @@ class Tuned:
     """On the simulator, and on the kernel rig if that was asked for."""
     agreement: float | None
     """Kendall's tau of the finalists and defaults on the two rigs."""
-    notes: tuple[str, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as ``blklab tune --json`` prints it."""
@@ -121,19 +121,6 @@ class Tuned:
             for one in self.confirmed
         ]
         return document
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """The arguments that are the same for the search and its confirmation."""
-
-    disk: Disk
-    workloads: tuple[Entry, ...]
-    objective: Objective
-    reference: SchedulerSpec
-    spaces: tuple[Space, ...]
-    host: dict[str, int]
-    ignore_unsupported: bool
 
 
 def tune(
@@ -180,7 +167,7 @@ def tune(
 
     Raises:
         blklab.errors.InputError: a name, file or value is wrong.
-        blklab.errors.RunError: a run of the reference failed, or no settings keep the bounds.
+        blklab.errors.RunError: a run of the reference or of the confirmation failed.
         blklab.errors.StoppedError: interrupted; the same call continues.
     """
     for rig in confirm:
@@ -194,22 +181,21 @@ def tune(
         if job.kind == "program":
             raise InputError(f"{job.name}: is a program; a search needs a job file or a recording")
     found_disk = find_disk(place, disk)
-    single = core.disk_model(found_disk).limits.hw_queues == 1
-    reference = specs.scheduler(against or ("mq-deadline" if single else "none"))
     searched = spaces([specs.scheduler(one) for one in schedulers or defaults.LINUX])
-    asked = _Asked(
+    asked = Question(
         found_disk,
         jobs,
         goals.parse(objective),
-        reference,
-        searched,
+        specs.scheduler(against or defaults.of_linux(found_disk)),
+        seed,
+        worst_case,
         dict(host or {}),
         ignore_unsupported,
     )
-    tried = of_search(_question(asked), _directory(store), listener.note)
-    bench = _bench(asked, place, worst_case, seed, max_parallel, tried)
-    found = _searched(asked, bench, trials, listener)
-    compared = _Compared(asked, found, seed, keep, store, max_parallel, listener)
+    tried = of_search(_name(asked), _directory(store), listener.note)
+    bench = Bench(asked, place, Local(max_parallel, place), tried)
+    found = _searched(bench, searched, trials, listener)
+    compared = _Compared(asked, found, keep, store, max_parallel, listener)
     confirmed = [compared.on(RigSpec("sim"), repeats, out)]
     confirmed += [compared.on(_KERNEL, _KERNEL_REPEATS, None) for _ in confirm]
     tried.forget()
@@ -223,37 +209,22 @@ def _directory(store: str | None) -> Path:
     return beside / "tune"
 
 
-def _question(asked: _Asked) -> str:
+def _name(asked: Question) -> str:
     """What names the file of a search's runs; each run is checked by its own hash."""
     loads = [job.name for job in asked.workloads]
     return repr((asked.objective.text, asked.disk.label, loads))
 
 
-def _bench(
-    asked: _Asked, place: SimRig, worst_case: bool, seed: int, max_parallel: int, tried: Tried
-) -> Bench:
-    question = Question(
-        asked.disk,
-        asked.workloads,
-        asked.objective,
-        asked.reference,
-        seed,
-        worst_case,
-        asked.host,
-        asked.ignore_unsupported,
-    )
-    return Bench(question, place, Local(max_parallel, place), tried)
-
-
-def _searched(asked: _Asked, bench: Bench, trials: int, listener: Listener) -> Found:
+def _searched(bench: Bench, spaces: Sequence[Space], trials: int, listener: Listener) -> Found:
     kept = len(bench.tried.runs)
     if kept:
         listener.note(f"{kept} runs of a search that was interrupted are taken over")
-    loads = f" over {len(asked.workloads)} loads" if len(asked.workloads) > 1 else ""
+    count = len(bench.question.workloads)
+    loads = f" over {count} loads" if count > 1 else ""
     try:
         with listener.runs(None, f"search{loads}") as ended:
             bench.ended = ended
-            found = search(bench, asked.spaces, trials, bench.question.seed)
+            found = search(bench, spaces, trials, bench.question.seed)
     except KeyboardInterrupt:
         kept = len(bench.tried.runs) if bench.tried.is_kept else 0
         raise StoppedError(
@@ -268,9 +239,8 @@ def _searched(asked: _Asked, bench: Bench, trials: int, listener: Listener) -> F
 class _Compared:
     """Compares the finalists with the defaults and the reference."""
 
-    asked: _Asked
+    asked: Question
     found: Found
-    seed: int
     keep: bool
     store: str | None
     max_parallel: int
@@ -291,7 +261,7 @@ class _Compared:
             workloads=asked.workloads,
             schedulers=self.schedulers,
             repeats=repeats,
-            seed=self.seed + _FRESH,
+            seed=asked.seed + _FRESH,
             objective=by,  # type: ignore[arg-type]
             rig=rig,
             host=asked.host,
@@ -305,7 +275,7 @@ class _Compared:
         return _judged(asked, comparison, rig.name, repeats)
 
 
-def _judged(asked: _Asked, comparison: Comparison, rig: str, repeats: int) -> Confirmed:
+def _judged(asked: Question, comparison: Comparison, rig: str, repeats: int) -> Confirmed:
     labels = list(dict.fromkeys(run.scheduler for run in comparison.results.runs))
     figures: dict[str, list[float]] = {}
     beyond: dict[str, int] = {}
@@ -323,7 +293,7 @@ def _judged(asked: _Asked, comparison: Comparison, rig: str, repeats: int) -> Co
 
 
 def _value(objective: Objective, runs: Sequence[Measurement]) -> float:
-    """The geometric mean of all goals under all loads of one repeat. RunError without any."""
+    """The geometric mean of all goals under all loads of one repeat."""
     bounds = len(objective.bounds)
     rows = [objective.values(run)[bounds:] for run in runs]
     return statistics.geometric_mean([value for row in rows for value in row if value is not None])
@@ -338,7 +308,7 @@ def _keeps(objective: Objective, runs: Sequence[Measurement]) -> bool:
     return True
 
 
-def _answer(asked: _Asked, found: Found, runs: int, confirmed: Sequence[Confirmed]) -> Tuned:
+def _answer(asked: Question, found: Found, runs: int, confirmed: Sequence[Confirmed]) -> Tuned:
     first = confirmed[0]
     reference = asked.reference.label
     best = _recommended(first, found, reference)

@@ -37,6 +37,11 @@ def schedulers(rig: str) -> tuple[str, ...]:
     return LINUX + _GONE if rig == "sim" else LINUX
 
 
+def of_linux(disk: Disk) -> str:
+    """The scheduler that Linux itself chooses for a disk (``elevator_get_default``)."""
+    return "mq-deadline" if core.disk_model(disk).limits.hw_queues == 1 else "none"
+
+
 def left_out(disks: Iterable[Disk], schedulers: Iterable[str]) -> tuple[LeftOut, ...]:
     """The reason to skip a combination that Linux never had: a single-queue scheduler on a disk
     with several hardware queues."""

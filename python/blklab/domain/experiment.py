@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from blklab.base.catalogue import Entry
 from blklab.base.text import utf8
@@ -47,6 +47,10 @@ class SchedulerSpec:
         """The text without the kernel's name: ``mq-deadline:fifo_batch=1``."""
         changes = ",".join(f"{name}={value}" for name, value in self.settings)
         return f"{self.name}:{changes}" if changes else self.name
+
+    def without(self, setting: str) -> SchedulerSpec:
+        """With that tunable at its default."""
+        return replace(self, settings=tuple(one for one in self.settings if one[0] != setting))
 
     @property
     def label(self) -> str:

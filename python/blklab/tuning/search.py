@@ -52,7 +52,7 @@ _NO_GAIN = 1e-12
 
 @dataclass(frozen=True)
 class Effect:
-    """A tunable's effect in the screening."""
+    """A tunable's effect between settings that were tried."""
 
     scheduler: str
     tunable: str
@@ -209,10 +209,9 @@ def _effects(
     for space in spaces:
         tried = [spec for spec in scored.scores if spec.name == space.name]
         for knob in space.knobs:
-            alike: dict[tuple[tuple[str, str], ...], list[Score | None]] = {}
+            alike: dict[SchedulerSpec, list[Score | None]] = {}
             for spec in tried:
-                others = tuple(one for one in spec.settings if one[0] != knob.name)
-                alike.setdefault(others, []).append(scored.scores[spec])
+                alike.setdefault(spec.without(knob.name), []).append(scored.scores[spec])
             for scores in alike.values():
                 changes = [_change(scores[0], other) for other in scores[1:]]
                 most[space.name, knob.name] = max(most[space.name, knob.name], *changes, 0.0)
@@ -265,7 +264,7 @@ def _suggested(trial: optuna.Trial, spaces: Mapping[str, Space]) -> SchedulerSpe
 def _tell_known(
     study: optuna.Study, spaces: Mapping[str, Space], spec: SchedulerSpec, score: Score | None
 ) -> None:
-    """A trial of the screening, as far as the tunables that are searched can express it."""
+    """Tell the estimator of settings that were tried, if they can be used."""
     space = spaces[spec.name]
     values = space.values(spec)
     if space.spec(values) != spec or score is None:
@@ -302,10 +301,7 @@ def _simplified(scored: _Scored, space: Space, best: SchedulerSpec) -> Scheduler
     fixed = dict(space.base.settings)
     while True:
         told = [name for name, _ in best.settings if name not in fixed]
-        fewer = [
-            SchedulerSpec(best.name, tuple(s for s in best.settings if s[0] != name))
-            for name in told
-        ]
+        fewer = [best.without(name) for name in told]
         scores = scored.of([best, *fewer])
         own = scores[0]
         kept = [
@@ -330,8 +326,7 @@ def _worth(
     worth = {}
     for name, _ in best.settings:
         if name not in dict(base.settings):
-            spec = SchedulerSpec(best.name, tuple(s for s in best.settings if s[0] != name))
-            [score] = scored.of([spec])
+            [score] = scored.of([best.without(name)])
             lost = math.inf if score is None else own.key[1] - score.key[1]
             worth[name] = math.exp(lost) if score and score.excess <= own.excess else math.inf
     return worth

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from blklab import _core
 from blklab.domain import core
 from blklab.domain.experiment import SchedulerSpec
-from blklab.domain.scheduler import in_core, split
+from blklab.domain.scheduler import in_core
 from blklab.errors import InputError
 
 _STEPS = 4
@@ -119,9 +119,3 @@ def ladder(row: _core.Tunable) -> tuple[int, ...]:
         tried |= {row.default >> step for step in range(_STEPS + 1) if row.default >> step}
         tried.add(0)
     return tuple(sorted(value for value in tried if row.min <= value <= row.max))
-
-
-def parsed(text: str) -> SchedulerSpec:
-    """``name`` or ``name:tunable=value,...``. InputError for another form."""
-    name, settings = split(text)
-    return SchedulerSpec(name, tuple(sorted(settings.items())))

@@ -47,7 +47,8 @@ impl Block {
         }
     }
 
-    /// Marks the hardware queues whose worker is on `cpu`. True if a worker was there, or the flush's.
+    /// Marks the hardware queues whose worker runs on `cpu`. True if any worker runs there, of a hardware
+    /// queue or of the flushes.
     fn mark_workers_of(&mut self, cpu: u16) -> bool {
         let mut any = self.flushes.worker.is_on(cpu);
         if any {

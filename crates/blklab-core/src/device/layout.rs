@@ -81,8 +81,8 @@ impl PlacedFile {
         PlacedFile::in_pieces(Backing::Volume(volume), extents, size)
     }
 
-    /// A file in a file system on `device`, whose sectors are these, one range after the other; the last
-    /// range may be longer than needed.
+    /// A file in a file system on `device`. It fills these ranges of sectors one after the other; the
+    /// last range may be longer than needed.
     ///
     /// # Panics
     /// If the ranges are shorter than the file.

@@ -27,6 +27,8 @@ class Facts:
     rotational: bool
     sectors: int
     hw_queues: int
+    default: str
+    """The scheduler that the kernel chooses."""
     rpm: int = 0
     schedulers: tuple[str, ...] = ("none", "mq-deadline", "kyber", "bfq")
 
@@ -34,11 +36,6 @@ class Facts:
     def name(self) -> str:
         """The kernel's name."""
         return "nvme0n1" if self.transport == "nvme" else "sda"
-
-    @property
-    def default(self) -> str:
-        """The scheduler that the kernel chooses (``elevator_get_default``)."""
-        return "mq-deadline" if self.hw_queues == 1 else "none"
 
 
 def written(facts: Facts, top: Path) -> tuple[Path, Roots]:

@@ -182,9 +182,7 @@ class KernelRig(ModelledDisks):
         for experiment in experiments:
             if programs.is_program(experiment.job):
                 load = ProgramLoad.of(experiment, self._cpu_permille)
-                own = experiment.scheduler.kernel
-                kernel = self._kernel if own is None else cache.find(own)
-                load.check(kernel, self._program_mib(load))
+                load.check(self._kernel_of(experiment), self._program_mib(load))
         yield
 
     def alone(self, experiment: Experiment) -> tuple[RigSpec, Experiment]:
@@ -205,8 +203,7 @@ class KernelRig(ModelledDisks):
         return self._run(experiment, out)
 
     def _run(self, experiment: Experiment, trace: BinaryIO | None) -> Result:
-        own = experiment.scheduler.kernel
-        kernel = self._kernel if own is None else cache.find(own)
+        kernel = self._kernel_of(experiment)
         check_workload(self.spec, experiment.job)
         if recordings.is_recording(experiment.job):
             work = self._replay(experiment)
@@ -234,6 +231,11 @@ class KernelRig(ModelledDisks):
                 _copy_trace(guest.run, found, trace)
             raw = result.raw if work.program else _raw(guest.run)
             return replace(result, notes=notes, raw=raw)
+
+    def _kernel_of(self, experiment: Experiment) -> cache.Kernel:
+        """The experiment's own kernel, or the rig's."""
+        own = experiment.scheduler.kernel
+        return self._kernel if own is None else cache.find(own)
 
     def lay_out(self, name: str, disk: Disk, sizes: Sequence[int]) -> LaidOut:
         """Files of these sizes in the file system `name`; see `blklab.rigs.kernel.file_systems`."""

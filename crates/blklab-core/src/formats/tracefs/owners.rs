@@ -15,7 +15,7 @@ pub enum Owners {
     Regions(Vec<(Range<u64>, ProcessId)>),
     /// The first sector of each I/O, in their order.
     Ios(Vec<(u64, ProcessId)>),
-    /// Both at once, whose places may be the same.
+    /// Regions and known I/Os at once. They may share sectors.
     Beside {
         /// The processes that have regions.
         regions: Box<Owners>,
@@ -63,8 +63,8 @@ impl Owners {
         Owners::Ios(starts)
     }
 
-    /// These, and known I/Os of other processes, whose numbers begin at `first`. A sector at which such an
-    /// I/O begins is its own, others are those of a region that has them.
+    /// These owners, and known I/Os of other processes, which are numbered from `first` on. A sector at
+    /// which a known I/O begins belongs to its process; any other belongs to the region that holds it.
     pub fn beside(self, ios: Owners, first: u32) -> Owners {
         let ios = match ios {
             Owners::Ios(starts) => {

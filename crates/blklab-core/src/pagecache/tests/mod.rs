@@ -19,7 +19,7 @@ fn config() -> MemoryConfig {
     MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4, Kernel::LATEST)
 }
 
-/// A write by a process whose own work takes no time: until it must wait or is done.
+/// Writes by a process that uses no CPU time, until it must wait or is done.
 fn write_on(
     cache: &mut PageCache,
     now: Nanos,

@@ -5,10 +5,10 @@
 //!   number. It is replayed open, with no more I/Os in flight than recorded; if it is late, it catches
 //!   up.
 //! * A process that mostly writes asynchronously is write-back, and so is a worker of the kernel's that
-//!   mostly writes (for `sync` it writes synchronously). It waits for requests and for what it reads
-//!   itself, and for none of its writes. A burst of it begins after the process whose progress it
-//!   regularly follows, which is the one that fills the page cache; else after the latest completion of
-//!   all that read and write synchronously.
+//!   mostly writes (for `sync` it writes synchronously). It waits for requests and for its
+//!   own reads, but for none of its writes. If its bursts regularly follow the progress of one process,
+//!   that process fills the page cache, and each burst begins after it. Otherwise a burst begins after
+//!   the latest completion of any process that reads or writes synchronously.
 //! * An I/O that comes shortly after completions of another process follows those, if that is no chance
 //!   (`following.rs`).
 //! * A process whose pauses all come while write-back is under way, and that has none otherwise, is paused
