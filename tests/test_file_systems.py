@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import blklab
-from blklab.agreement.run import IN_FILES, host
+from blklab.agreement.run import host, in_file_system
 from blklab.agreement.verdict import meets
 from blklab.base.catalogue import Entry
 from blklab.domain import specs
@@ -52,7 +52,9 @@ def laid_out(kernel: cache.Kernel, name: str, job: str, disk: str = "su800-128gb
 
 
 def on_both(kernel: cache.Kernel, experiment: Experiment) -> tuple[Result, Result]:
-    ours = replace(experiment, host=dict(experiment.host) | IN_FILES)
+    assert experiment.files is not None
+    on_files = in_file_system(experiment.host, experiment.files.file_system)
+    ours = replace(experiment, host=on_files)
     return SimRig().run(ours), KernelRig(kernel.key, "native").run(experiment)
 
 
@@ -119,7 +121,7 @@ def test_an_overwrite_moves_data_in_btrfs_only_and_the_result_says_so(kernel: ca
         ("ext4", "write-durable", "none"),
         ("xfs", "mix-70-30", "kyber"),
         ("xfs", "log-and-reads", "bfq"),
-        ("btrfs:nodatacow", "read-rand-qd32", "mq-deadline"),
+        ("btrfs:nodatacow", "readers-writer", "mq-deadline"),
     ],
 )
 def test_cells_in_file_systems_are_the_same_to_the_last_digit(

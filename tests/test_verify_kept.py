@@ -73,7 +73,7 @@ def placed(asked: Experiment, cell: Planned, kept: dict[str, Any]) -> Experiment
         if (one["file_system"], one["disk"], one["sizes"]) == wanted
     )
     files = LaidOut(cell.file_system, "", tuple(tuple(map(tuple, file)) for file in places), "")
-    return replace(asked, files=files, host=dict(asked.host) | run.IN_FILES)
+    return replace(asked, files=files, host=run.in_file_system(asked.host, files.file_system))
 
 
 def test_its_verdict_follows_from_its_figures(kept: dict[str, Any]) -> None:

@@ -37,6 +37,9 @@ pub struct Kernel {
     /// pages, below the background threshold too (`__wb_calc_thresh`). In 6.12 only a writer's rate
     /// considered that (`wb_position_ratio`), and the flusher of such a device ran on.
     pub background_share_has_floor: bool,
+    /// A direct read of a file in ext4 or XFS that fits one block has no plug (`iomap_dio_read_simple`). In
+    /// 6.12 it had one, as all others have.
+    pub reads_blocks_without_plug: bool,
     /// A read that reaches a page that is still being read copies the cached ones before it, and then waits
     /// (`filemap_get_pages`). In 6.12 it waits before it copies the latest batch.
     pub copies_before_it_waits: bool,
@@ -55,6 +58,7 @@ impl Kernel {
             deadline_wakes_in_batches: number >= since(7, 0),
             bfq_limits_follow_async_depth: number >= since(7, 0),
             background_share_has_floor: number > since(6, 12),
+            reads_blocks_without_plug: number > since(6, 12),
             copies_before_it_waits: number > since(6, 12),
         }
     }

@@ -136,6 +136,14 @@ impl Buffers {
         }
     }
 
+    /// Writes to every page, so that all take memory.
+    pub fn touch(&mut self) {
+        for offset in (0..self.mapping.bytes).step_by(PAGE) {
+            // SAFETY: within the mapping, initialised by the kernel with zeros, and borrowed from self.
+            unsafe { self.mapping.address.cast::<u8>().add(offset).write_volatile(0) };
+        }
+    }
+
     /// The address of a buffer, for the driver.
     pub fn address(&self, index: usize) -> u64 {
         self.mapping.address as u64 + (index * self.each) as u64

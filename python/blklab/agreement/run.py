@@ -19,8 +19,14 @@ from blklab.rigs.kernel import cache
 
 MEMORY = "memory_kb=1048576"
 """The memory of a guest: two such guests run at a time."""
-IN_FILES = {"partitions": 0}
-"""What differs on the simulator's host where files are in a file system and no partitions."""
+_SIMPLE_READS = ("ext4", "xfs")
+"""File systems with ``iomap_dio_read_simple``."""
+
+
+def in_file_system(host: Mapping[str, int], name: str) -> dict[str, int]:
+    """The simulator's host where files are in that file system, and no partitions."""
+    plugs = name.partition(":")[0] not in _SIMPLE_READS
+    return {**host, "partitions": 0, "plugs_small_reads": int(plugs)}
 
 
 def host(kernel: cache.Kernel, changed: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -112,7 +118,9 @@ def run(
         assert not isinstance(where, BlklabError), "only cells with files are run"
         ours = replace(planned.experiment(seed), host=dict(host), files=where)
         guest = RigSpec("kernel", kernel=kernel, driver=planned.driver)
-        on_files = ours if where is None else replace(ours, host=dict(host) | IN_FILES)
+        on_files = ours
+        if where is not None:
+            on_files = replace(ours, host=in_file_system(host, where.file_system))
         found = [
             Task(RigSpec("sim"), on_files, "result"),
             Task(guest, ours, "result"),

@@ -239,6 +239,11 @@ impl Block {
         self.flush_after_fua
     }
 
+    /// A direct read of a file of at most a block comes without a plug.
+    pub fn reads_blocks_without_plug(&self) -> bool {
+        self.rules.reads_blocks_without_plug
+    }
+
     /// A completed write may be lost without a flush.
     pub fn has_volatile_write_cache(&self) -> bool {
         self.volatile_write_cache

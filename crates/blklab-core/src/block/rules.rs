@@ -29,6 +29,8 @@ pub(super) struct Rules {
     /// `kblockd` does, once its CPU is free of the submitter; everything that has come until then
     /// is sorted and merged together (`blk_mq_submit_bio`).
     pub runs_without_plug: bool,
+    /// See [`Kernel::reads_blocks_without_plug`](crate::kernel::Kernel::reads_blocks_without_plug).
+    pub reads_blocks_without_plug: bool,
     /// Each completion runs the queue (`scsi_run_queue` of `scsi_end_request`). Otherwise only a
     /// completion after a run on a full disk does.
     pub always_restarts: bool,
@@ -69,6 +71,7 @@ impl Rules {
                 joins_without_plug: false,
                 plugs_each_bio: false,
                 runs_without_plug: true,
+                reads_blocks_without_plug: false,
                 always_restarts: true,
                 peeks: true,
                 refuses: false,
@@ -85,6 +88,7 @@ impl Rules {
                 joins_without_plug: true,
                 plugs_each_bio: host.kernel.plugs_each_bio,
                 runs_without_plug: !scheduler.is_elevator(),
+                reads_blocks_without_plug: host.kernel.reads_blocks_without_plug && !host.plugs_small_reads,
                 always_restarts: false,
                 peeks: !host.has_budget(disk),
                 refuses: host.has_budget(disk) && !scheduler.is_elevator(),

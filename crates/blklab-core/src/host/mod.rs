@@ -193,6 +193,15 @@ const OWN: &[Tunable] = &[
         help: "1: each file is a partition of the disk, so that direct I/O comes without a plug; \
                0: files lie in a file system",
     },
+    Tunable {
+        name: "plugs_small_reads",
+        unit: Unit::Count,
+        default: 0,
+        min: 0,
+        max: 1,
+        help: "1: a direct read of up to 4 KiB of a file has a plug, as in btrfs and f2fs; 0: it has none, as in ext4 \
+               and XFS since Linux 7.3",
+    },
 ];
 
 /// The host's CPUs and the costs of work on them.
@@ -233,6 +242,8 @@ pub struct Host {
     pub clock_stands: bool,
     /// Files are partitions: see [`crate::block::Manner::plugged`].
     pub partitions: bool,
+    /// Direct reads of at most a block of a file have a plug: the file system is another than ext4 and XFS.
+    pub plugs_small_reads: bool,
     /// Copying between a process and the page cache; 0: it takes no time.
     pub copy_mb_s: u64,
 }
@@ -257,6 +268,7 @@ impl Host {
         interrupt: Nanos::ZERO,
         clock_stands: false,
         partitions: false,
+        plugs_small_reads: false,
         copy_mb_s: 0,
     };
 
@@ -294,6 +306,7 @@ impl Host {
             interrupt: Nanos(get("interrupt_ns")),
             clock_stands: get("clock_stands") > 0,
             partitions: get("partitions") > 0,
+            plugs_small_reads: get("plugs_small_reads") > 0,
             copy_mb_s: get("copy_mb_s"),
         }
     }

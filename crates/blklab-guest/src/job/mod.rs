@@ -27,7 +27,7 @@ use blklab_disk::Report;
 use blklab_disk::service::clock;
 use blklab_replay::{Replay, Replayed, Target, load_of, written};
 
-pub use native::begin_run;
+pub use native::{begin_run, read_asynchronously};
 
 use crate::block::Counters;
 use crate::config::{Driver, FileSystem, JobConfig, Name, ReplayConfig, Sectors, WindowConfig};

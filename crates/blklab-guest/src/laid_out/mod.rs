@@ -10,6 +10,7 @@ mod fiemap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use std::{io, iter};
 
 use blklab_core::units::{Bytes, SECTOR_BYTES};
@@ -82,6 +83,11 @@ pub fn places(file_system: &FileSystem, count: usize) -> Result<Vec<Sectors>, St
         of_file(&file, chunks.as_ref()).map_err(|error| failed(&error))
     };
     (0..count).map(place).collect()
+}
+
+/// Sets the file's time of modification to now, as a write does.
+pub fn touch(path: &Path) -> io::Result<()> {
+    File::open(path)?.set_modified(SystemTime::now())
 }
 
 fn of_file(file: &File, chunks: Option<&Chunks>) -> Result<Sectors, String> {

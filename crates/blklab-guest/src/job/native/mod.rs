@@ -25,6 +25,8 @@ mod work;
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -35,10 +37,13 @@ use blklab_core::recorder::SeriesRecorder;
 use blklab_core::result::{JobResult, RunResult};
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{Plan, ProcessSpec};
+use blklab_core::workload::spec::Engine;
 use blklab_disk::service::clock;
+use rustix::fs::OFlags;
 
 pub use files::Target;
 use process::Process;
+use queue::{Queue, Request};
 pub use work::Work;
 
 use super::{cgroups, partitions};
@@ -135,6 +140,19 @@ pub fn places(plan: &Plan, device: &Path, capacity: Sector) -> Result<Vec<Target
 fn hold_open(plan: &Plan, places: &[Target]) -> io::Result<Vec<File>> {
     let buffered = plan.processes.iter().any(|spec| !spec.job.queueing.direct);
     places.iter().filter(|_| buffered).map(|place| File::open(&place.path)).collect()
+}
+
+/// Reads the first page of a file, directly, by an I/O that is submitted and waited for.
+pub fn read_asynchronously(path: &Path) -> io::Result<()> {
+    let flags = OFlags::DIRECT.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let (fd, bytes) = (file.as_raw_fd(), 4096);
+    let mut queue = Queue::new(Engine::Libaio, 1, bytes)?;
+    queue.touch_buffers();
+    queue.prepare(Request { slot: 0, fd, write: false, at: 0, bytes: bytes as u32, prio: 0 });
+    queue.submit(1)?;
+    queue.wait(1, 1)?;
+    queue.take().map_or(Ok(()), |(_, read)| read.map(drop))
 }
 
 /// Runs the plan's processes on its files from `epoch` of the clock on; their CPU work is `work`.

@@ -62,13 +62,17 @@ impl<'a> Process<'a> {
         let now = clock() - run.epoch;
         let cpu = run.work.cpu_of(spec);
         let works_in_calls = !job.queueing.direct && job.queueing.engine != Engine::IoUring;
+        let mut queue = Queue::new(job.queueing.engine, depth, largest as usize)?;
+        if job.queueing.direct {
+            queue.touch_buffers();
+        }
         let mut issuer = Issuer::new(spec, run.seed);
         issuer.start(now);
         Ok(Process {
             spec,
             run,
             files: Files::open(spec, run.places)?,
-            queue: Queue::new(job.queueing.engine, depth, largest as usize)?,
+            queue,
             issuer,
             units: Units::new(&job.queueing),
             prepared: Vec::with_capacity(depth as usize),

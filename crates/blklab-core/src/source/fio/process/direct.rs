@@ -8,6 +8,9 @@ use crate::device::Device;
 /// and the same with io_uring).
 const UNPLUGGED_MAX: usize = 2;
 
+/// The largest read of a file that needs no plug: a block of its file system.
+const FILE_BLOCK_BYTES: u32 = 4096;
+
 impl Process {
     /// The CPU work of submitting a direct I/O.
     #[inline(always)]
@@ -124,7 +127,7 @@ impl Process {
             let span = Span::of_bytes(FileId(unit.file), unit.offset, unit.len);
             let (place, sectors) = world.layout.head_of(span);
             let bio = self.bio(slot, &unit, place, span.sectors, world);
-            let manner = self.manner(&unit, world);
+            let manner = self.manner(&unit, &world.devices[place.device], world);
             let now = world.now();
             if sectors < span.sectors {
                 let World { layout, devices, .. } = world;
@@ -199,12 +202,18 @@ impl Process {
         self.handed_over as usize + self.prepared.len()
     }
 
-    /// An I/O on a device that fits one bio has no plug, unless it is one of many.
+    /// An I/O on a device that fits one bio has no plug, unless it is one of many; nor has a read of a file that
+    /// fits one block.
     #[inline(always)]
-    fn manner(&self, unit: &IoUnit, world: &World) -> Manner {
+    fn manner(&self, unit: &IoUnit, device: &Device, world: &World) -> Manner {
         let sectors = Bytes(u64::from(unit.len)).sectors() as u32;
         let few = self.at_once() <= UNPLUGGED_MAX;
-        match world.layout.file(FileId(unit.file)).is_device && few {
+        let is_simple_read = || {
+            unit.direction == Direction::Read
+                && unit.len <= FILE_BLOCK_BYTES
+                && device.block.reads_blocks_without_plug()
+        };
+        match few && (world.layout.file(FileId(unit.file)).is_device || is_simple_read()) {
             true => Manner::on_a_device(unit.direction.op(), sectors),
             false => Manner::PLUGGED,
         }

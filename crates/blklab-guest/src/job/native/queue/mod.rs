@@ -55,6 +55,12 @@ impl Queue {
         Ok(Queue { engine, buffers: Buffers::new(depth as usize, bytes)? })
     }
 
+    /// Takes the memory of all buffers. A direct read into memory that no one has used yet would be done through
+    /// the page cache by btrfs (`btrfs_direct_read`).
+    pub fn touch_buffers(&mut self) {
+        self.buffers.touch();
+    }
+
     /// The buffer of `slot`, which has no I/O in flight.
     pub fn buffer(&mut self, slot: u32, bytes: usize) -> &mut [u8] {
         self.buffers.get(slot as usize, bytes)
