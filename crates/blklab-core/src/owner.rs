@@ -21,6 +21,14 @@ impl Actor {
             Actor::Flusher(_) => ProcessId::KERNEL,
         }
     }
+
+    /// The actor of an [`Owner::Sleeper`] in 64 bits.
+    pub const fn of_sleeper(packed: u64) -> Option<Actor> {
+        match Owner::unpack(packed) {
+            Owner::Sleeper(actor) => Some(actor),
+            _ => None,
+        }
+    }
 }
 
 /// The owner of a bio, as it travels through the block layer in `Bio::owner`; or a sleeper, in the

@@ -63,6 +63,8 @@ pub struct Bio {
     /// Its process will soon send more requests (`REQ_IDLE`): direct writes; without meaning for
     /// reads.
     pub idle: bool,
+    /// Writeback that is not urgent (`REQ_BACKGROUND`).
+    pub background: bool,
     /// The process that submits it.
     pub process: ProcessId,
     /// Its priority.

@@ -19,8 +19,8 @@ from blklab.domain.experiment import SchedulerSpec
 
 # In 6.12 `async_depth` is one of the scheduler's settings, in 7.3 one of the queue's.
 _ASYNC_DEPTH_OF_QUEUE = 7
-_LEFT_TO_KERNEL = ("nr_requests", "async_depth")
-"""For these, the simulator's 0 means the kernel's own choice; kernels refuse it."""
+_KERNELS_CHOICE = {"nr_requests": 0, "async_depth": 0, "wbt_lat_usec": -1}
+"""Values that leave the choice to the kernel; no kernel takes them as such."""
 ADAPTER_TAGS = 32
 """The queue depth of a SATA adapter."""
 GUEST_TAGS = 128
@@ -69,9 +69,9 @@ class Scheduler:
         return {"scheduler": self.name, "queue": there, "iosched": iosched}
 
     def queue(self) -> dict[str, Setting]:
-        """The queue's tunables in the simulator; 0 is the kernel's choice."""
-        names = (row.name for row in core.environment()["queue"])
-        return {name: self.settings[name] for name in names if self.settings[name]}
+        """The queue's tunables in the simulator, without those that the kernel chooses."""
+        found = {row.name: self.settings[row.name] for row in core.environment()["queue"]}
+        return {name: value for name, value in found.items() if value != _KERNELS_CHOICE.get(name)}
 
 
 def has_queue_async_depth(version: str) -> bool:
@@ -113,6 +113,6 @@ def _parsed(spec: str | SchedulerSpec, *, real: bool) -> Scheduler:
     changed: dict[str, Setting] = {
         name: value
         for name, value in found.changed.items()
-        if value or not real or name not in _LEFT_TO_KERNEL
+        if not real or value != _KERNELS_CHOICE.get(name)
     }
     return Scheduler(found.name, {**found.settings, **own}, changed | own)

@@ -31,6 +31,7 @@ GUEST: Mapping[str, int] = {
     "hz": 1000,
     "budget": -1,
     "partitions": 1,
+    "plugs_small_reads": 0,
     "clock_ns": 0,
     "interrupt_ns": 1,
     "clock_stands": 1,

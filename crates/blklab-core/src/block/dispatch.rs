@@ -212,6 +212,9 @@ impl Block {
         self.in_flight += 1;
         let request = &mut self.requests[id];
         request.issued = now;
+        if let Some(wbt) = &mut self.wbt {
+            wbt.issued(now, id);
+        }
         let hw_queue = &mut self.hw_queues[usize::from(request.hw_queue)];
         hw_queue.in_flight += 1;
         if request.op == Op::Flush && self.driver_keeps_flush() {

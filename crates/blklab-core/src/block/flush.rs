@@ -13,7 +13,8 @@
 //! On a disk without FUA a durable write is followed by a flush, and no flush begins while the data of
 //! such a write are under way, so that several share one.
 
-use super::{Block, Manner, Restart, Submitted, Worker};
+use super::wbt::Kind;
+use super::{Admission, Block, Manner, Restart, Submitted, Worker};
 use crate::disk::AnyDisk;
 use crate::request::{Bio, Op, ProcessId, Request, RequestId};
 use crate::scheduler::Generation;
@@ -29,6 +30,8 @@ pub(super) struct Waiter {
     pub tag: u32,
     pub hw_queue: u16,
     pub sync: bool,
+    /// Its place in the throttle of writeback.
+    pub kind: Kind,
     /// When it was submitted; `None` for a durable write, which the scheduler has seen complete.
     pub since: Option<Nanos>,
 }
@@ -69,6 +72,10 @@ impl Block {
         manner: Manner,
         disk: &mut AnyDisk,
     ) -> Submitted {
+        let is_new = manner.again.is_none() && manner.place != Admission::Given;
+        if is_new && !self.has_place(now, bio) {
+            return Submitted::NoPlace;
+        }
         let write = Bio { op: Op::Write, ..*bio };
         if manner.again.is_some() && self.generation == Generation::MultiQueue {
             self.run_again(now, bio.hw_queue, disk);
@@ -77,7 +84,7 @@ impl Block {
         let Some(tag) = self.take_tag(&write, most) else { return Submitted::NoRequest(most) };
         self.hw_queues[usize::from(bio.hw_queue)].allocated[usize::from(bio.sync)] += 1;
         let (owner, hw_queue, sync) = (bio.owner, bio.hw_queue, bio.sync);
-        self.await_flush(now, Waiter { owner, tag, hw_queue, sync, since: Some(now) });
+        self.await_flush(now, Waiter { owner, tag, hw_queue, sync, kind: Kind::Write, since: Some(now) });
         self.worker_woken |= self.kick_flush(now, Worker::On(bio.cpu));
         Submitted::Taken
     }
@@ -175,7 +182,8 @@ impl Block {
         } else {
             let tag = self.tag_of[id.index()];
             self.requests[id].fua = false;
-            self.await_flush(now, Waiter { owner, tag, hw_queue, sync, since: None });
+            let kind = self.wbt.as_mut().map(|wbt| wbt.take_kind(id)).unwrap_or_default();
+            self.await_flush(now, Waiter { owner, tag, hw_queue, sync, kind, since: None });
             self.kick_flush(now, Worker::OnAny);
         }
         self.requests.remove(id);
@@ -193,6 +201,10 @@ impl Block {
         }
         self.hw_queues[usize::from(waiter.hw_queue)].free(waiter.sync, waiter.tag);
         owners.push(waiter.owner);
+        if let Some(wbt) = self.wbt.as_mut().filter(|_| waiter.kind == Kind::Write) {
+            wbt.give_back(now, waiter.kind);
+            owners.extend(wbt.take_woken());
+        }
         true
     }
 }

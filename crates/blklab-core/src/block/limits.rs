@@ -4,9 +4,14 @@ use crate::disk::DiskLimits;
 use crate::host::Host;
 use crate::scheduler::{Generation, Info, QueueLimits};
 use crate::tunable::Settings;
+use crate::units::Nanos;
 
 /// The default maximum of requests per hardware queue (`BLKDEV_DEFAULT_RQ`).
 const DEFAULT_REQUESTS: u32 = 128;
+
+/// Target latencies of reads beside writeback (`wbt_default_latency_nsec`).
+const WBT_ROTATIONAL: Nanos = Nanos::from_millis(75);
+const WBT_FLASH: Nanos = Nanos::from_millis(2);
 
 /// Limits of a queue under the scheduler `info` on `host`.
 ///
@@ -38,6 +43,13 @@ pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Setting
             chosen => chosen,
         },
         max_sectors: max_sectors.min(disk.max_hw_sectors),
+        wbt_target: match queue.get("wbt_lat_usec") {
+            _ if info.generation == Generation::SingleQueue => Nanos::ZERO,
+            ..0 if info.name == "bfq" => Nanos::ZERO,
+            ..0 if disk.rotational => WBT_ROTATIONAL,
+            ..0 => WBT_FLASH,
+            target => Nanos::from_micros(target.unsigned_abs()),
+        },
         cpus,
         ticks: host.ticks,
         kernel: host.kernel,

@@ -121,6 +121,9 @@ impl Block {
         self.waiting -= 1;
         let id = gone;
         let gone = self.requests.remove(id);
+        if let Some(wbt) = &mut self.wbt {
+            wbt.freed(now, id);
+        }
         self.free(id, gone.hw_queue, gone.sync);
         let kept = &mut self.requests[kept];
         kept.sectors += gone.sectors;

@@ -13,7 +13,7 @@
 //! Without a scheduler the driver refuses requests while the disk is full (`refused.rs`).
 //!
 //! Left out: a worker for each CPU (one runs for all, when the first process sleeps), requeueing
-//! after errors, writeback throttling (`wbt`), I/O cost and latency controllers, zoned disks. A
+//! after errors, I/O cost and latency controllers, zoned disks. A
 //! plug takes no time, since the process that fills it does not sleep before the flush.
 
 /// The scheduler's view of the queue. A macro, since it borrows fields beside the scheduler's.
@@ -40,6 +40,7 @@ mod stream;
 mod tags;
 #[cfg(test)]
 mod tests;
+mod wbt;
 mod worker;
 
 use blklab_base::recorded::Flags;
@@ -58,10 +59,12 @@ use refused::Refused;
 use flush::Flushes;
 pub use limits::queue_limits;
 pub use recording::KERNEL;
-pub use rules::Manner;
 use rules::Rules;
+pub use rules::{Admission, Manner};
 pub use stream::{BIO_SECTORS, BioStream};
 use tags::{NO_TAG, Order, Tags};
+pub use wbt::Place;
+use wbt::Wbt;
 use worker::{Restart, Worker};
 
 /// A plug whose last request has grown to 128 KiB is flushed (`BLK_PLUG_FLUSH_SIZE`).
@@ -75,6 +78,8 @@ pub enum Submitted {
     /// All requests that this bio may use (this many) are taken: submit it again after a
     /// completion.
     NoRequest(u32),
+    /// The throttle of writeback has no place for it.
+    NoPlace,
 }
 
 /// A bio after the first of its request; most requests have none.
@@ -170,6 +175,8 @@ pub struct Block {
     /// Commands without data that wait, and those at the disk.
     probes_waiting: u32,
     probes: Vec<RequestId>,
+    /// None if it is off.
+    wbt: Option<Box<Wbt>>,
     in_flight: u32,
     waiting: u32,
     changed: Nanos,
@@ -216,6 +223,10 @@ impl Block {
             probes_on_close: host.probe_on_close,
             probes_waiting: 0,
             probes: Vec::new(),
+            wbt: (limits.wbt_target > Nanos::ZERO).then(|| {
+                let (depth, cache) = (limits.queue_depth, found.volatile_write_cache);
+                Box::new(Wbt::new(limits.wbt_target, depth, cache, limits.ticks))
+            }),
             in_flight: 0,
             waiting: 0,
             changed: Nanos::ZERO,
@@ -253,11 +264,15 @@ impl Block {
     #[inline]
     pub fn next_timer(&self) -> Nanos {
         let scheduler = if self.is_none { Nanos::NEVER } else { self.scheduler.next_timer() };
-        scheduler.min(self.worker_due)
+        let wbt = self.wbt.as_ref().map_or(Nanos::NEVER, |wbt| wbt.timer());
+        scheduler.min(self.worker_due).min(wbt)
     }
 
     /// The timer has expired. Call [`Block::run`] next.
     pub fn timer(&mut self, now: Nanos) {
+        if let Some(wbt) = self.wbt.as_mut().filter(|wbt| wbt.timer() <= now) {
+            wbt.expired(now);
+        }
         let runs = self.scheduler.next_timer() <= now && self.scheduler.timer(&queue!(self, now));
         if runs || self.worker_due <= now {
             self.mark_all();
@@ -284,6 +299,7 @@ impl Block {
     pub fn submit(&mut self, now: Nanos, bio: &Bio, manner: Manner, disk: &mut AnyDisk) -> Submitted {
         if let Some(recording) = &mut self.recording
             && manner.again.is_none()
+            && manner.place == Admission::Unasked
         {
             let plug = match (manner.plugged, self.plug.is_empty()) {
                 (false, _) => Flags::BARE,
@@ -308,8 +324,12 @@ impl Block {
             self.unplug(now, disk);
             return submitted;
         }
-        if manner.again.is_none() && (self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio)) {
+        let may_merge = manner.again.is_none() && manner.place != Admission::Given;
+        if may_merge && (self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio)) {
             return Submitted::Taken;
+        }
+        if may_merge && !self.has_place(now, bio) {
+            return Submitted::NoPlace;
         }
         if manner.again.is_some() && self.generation == Generation::MultiQueue {
             // A process that wakes to look for a tag runs the queue first (`blk_mq_get_tag`).
@@ -317,6 +337,9 @@ impl Block {
         }
         let most = manner.again.unwrap_or_else(|| self.depth_limit(now, bio));
         let Some(id) = self.allocate(now, bio, most) else { return Submitted::NoRequest(most) };
+        if let Some(wbt) = &mut self.wbt {
+            wbt.track(id, bio);
+        }
         if !manner.plugged {
             let busy = self.rules.refuses && self.leaves_to_the_worker(bio);
             if !busy && self.issued_directly(now, id, disk) {
@@ -341,6 +364,42 @@ impl Block {
         self.requests[id].clock_stands = true;
         self.plug.push(id);
         Submitted::Taken
+    }
+
+    /// The throttle of writeback lets the bio pass.
+    #[inline]
+    fn has_place(&mut self, now: Nanos, bio: &Bio) -> bool {
+        self.wbt.as_mut().is_none_or(|wbt| wbt.admit(now, bio))
+    }
+
+    /// `who` sleeps, because there is no place for `bio` in the throttle of writeback.
+    pub fn sleep_for_place(&mut self, who: u64, bio: &Bio) {
+        if let Some(wbt) = &mut self.wbt {
+            wbt.sleep(who, bio);
+        }
+    }
+
+    /// Whether `who`, which has slept for one, has it now.
+    pub fn place_of(&mut self, now: Nanos, who: u64) -> Place {
+        self.wbt.as_mut().map_or(Place::Taken, |wbt| wbt.wake(now, who))
+    }
+
+    /// Sleepers have places and are to be woken.
+    #[inline]
+    pub fn has_admitted(&self) -> bool {
+        self.wbt.as_ref().is_some_and(|wbt| wbt.has_woken())
+    }
+
+    /// Those sleepers.
+    pub fn take_admitted(&mut self) -> impl Iterator<Item = u64> {
+        self.wbt.iter_mut().flat_map(|wbt| wbt.take_woken())
+    }
+
+    /// A process pauses, because too much memory of the disk's files is dirty.
+    pub fn writer_pauses(&mut self, now: Nanos) {
+        if let Some(wbt) = &mut self.wbt {
+            wbt.paused(now);
+        }
     }
 
     /// See [`crate::scheduler::Scheduler::depth_limit`].
@@ -504,6 +563,9 @@ impl Block {
         let request = &self.requests[id];
         let hw_queue = &mut self.hw_queues[usize::from(request.hw_queue)];
         hw_queue.in_flight -= 1;
+        if let Some(wbt) = &mut self.wbt {
+            wbt.served(request.op, now - request.issued);
+        }
         self.counters.count(request, now);
         self.trace.completed(request, completion.began, now);
         let number = request.hw_queue;
@@ -519,6 +581,10 @@ impl Block {
             node = bio.next;
         }
         self.requests.remove(id);
+        if let Some(wbt) = &mut self.wbt {
+            wbt.freed(now, id);
+            owners.extend(wbt.take_woken());
+        }
         self.restart(number, Restart::RefusedOrFull);
         false
     }

@@ -112,16 +112,32 @@ pub struct Manner {
     /// It was refused a request before, with this limit of requests: it does not try merges a
     /// second time, and the scheduler is not asked for the limit again.
     pub again: Option<u32>,
+    /// Its place in the writeback throttle ([`super::wbt`]).
+    pub place: Admission,
+}
+
+/// Whether a bio has a place in the writeback throttle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Admission {
+    /// It was not asked for yet.
+    #[default]
+    Unasked,
+    /// There was none.
+    Refused,
+    /// It has one: it tries no merges again.
+    Given,
 }
 
 impl Manner {
     /// Under a plug, for the first time.
-    pub const PLUGGED: Manner = Manner { plugged: true, again: None };
+    pub const PLUGGED: Manner = Manner { plugged: true, ..Manner::BARE };
+    /// Without a plug, for the first time.
+    pub const BARE: Manner = Manner { plugged: false, again: None, place: Admission::Unasked };
 
     /// For an I/O on a device, one of at most two submitted at once, for the first time.
     #[inline]
     pub const fn on_a_device(op: Op, sectors: u32) -> Manner {
         let is_bare = sectors <= BIO_SECTORS && !matches!(op, Op::Discard);
-        Manner { plugged: !is_bare, again: None }
+        Manner { plugged: !is_bare, ..Manner::BARE }
     }
 }

@@ -1,6 +1,6 @@
 //! Cuts a range of sectors into bios.
 
-use super::{Block, Manner, Submitted};
+use super::{Admission, Block, Manner, Submitted};
 use crate::disk::AnyDisk;
 use crate::request::Bio;
 use crate::units::Nanos;
@@ -74,16 +74,23 @@ impl BioStream {
         full * BIO_SECTORS.div_ceil(max_sectors) + tail.div_ceil(max_sectors)
     }
 
-    /// Submits the rest; after `NoRequest`, call it again for what remains.
+    /// Submits the rest; after `NoRequest` or `NoPlace`, call it again for what remains.
     #[inline]
     pub fn submit(&mut self, now: Nanos, block: &mut Block, disk: &mut AnyDisk) -> Submitted {
         loop {
             let submitted = block.submit(now, &self.next, self.manner, disk);
-            if let Submitted::NoRequest(most) = submitted {
-                self.manner.again = Some(most);
-                return submitted;
+            match submitted {
+                Submitted::NoRequest(most) => {
+                    self.manner.again = Some(most);
+                    return submitted;
+                }
+                Submitted::NoPlace => {
+                    self.manner.place = Admission::Refused;
+                    return submitted;
+                }
+                Submitted::Taken => {}
             }
-            self.manner.again = None;
+            self.manner = Manner { again: None, place: Admission::Unasked, ..self.manner };
             if self.rest == 0 {
                 return Submitted::Taken;
             }
@@ -112,6 +119,17 @@ impl BioStream {
     #[inline]
     pub fn was_just_refused(&self) -> bool {
         self.manner.again.is_some() && !self.slept
+    }
+
+    /// It waits for a place in the writeback throttle.
+    #[inline]
+    pub fn waits_for_place(&self) -> bool {
+        self.manner.place == Admission::Refused
+    }
+
+    /// It has one.
+    pub fn admit(&mut self) {
+        self.manner.place = Admission::Given;
     }
 
     /// Sectors after the next bio; the number differs for each bio.

@@ -33,7 +33,8 @@ impl Rig {
         let spec = SchedulerSpec::parse(scheduler).expect("a good scheduler");
         let disk = catalogue::model("wd10ezrx").expect("a shipped disk").build(1);
         let limits = queue_limits(disk.limits(), spec.info, &Host::FREE, &spec.queue);
-        let limits = QueueLimits { queue_depth, kernel: host.kernel, ..limits };
+        let kernel = host.kernel;
+        let limits = QueueLimits { queue_depth, kernel, wbt_target: Nanos::ZERO, ..limits };
         let elevator = AnyScheduler::new(spec.info.name, &spec.settings, &limits, &Tasks::default())
             .expect("registered");
         Rig { block: Block::new(&disk, limits, elevator, Tasks::default(), &host), disk, now: Nanos::ZERO }
@@ -90,7 +91,7 @@ fn linux(number: i64) -> Host {
 }
 
 /// How a process submits an I/O to a bare device.
-const WITHOUT_PLUG: Manner = Manner { plugged: false, again: None };
+const WITHOUT_PLUG: Manner = Manner::BARE;
 
 /// Owner of flushes.
 const FLUSHED: u64 = u64::MAX;
@@ -104,6 +105,7 @@ fn read(sector: u64, owner: u64) -> Bio {
         sync: true,
         fua: false,
         idle: true,
+        background: false,
         process: ProcessId(0),
         prio: Default::default(),
         cpu: 0,

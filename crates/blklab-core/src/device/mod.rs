@@ -10,7 +10,7 @@ mod layout;
 mod stream;
 mod waiters;
 
-use crate::block::{BIO_SECTORS, BioStream, Block, Manner, Submitted};
+use crate::block::{Admission, BIO_SECTORS, BioStream, Block, Manner, Place, Submitted};
 use crate::containers::few::Few;
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::{Cpus, Driver, Lock};
@@ -136,12 +136,13 @@ impl Device {
     pub fn begin(&mut self, now: Nanos, whole: Bio, manner: Manner) -> Option<BioStream> {
         let max_sectors = self.block.limits().max_sectors;
         let is_one = BioStream::parts(whole.sectors, max_sectors) == 1;
-        let again = match is_one.then(|| self.submit(now, &whole, manner)) {
+        let manner = match is_one.then(|| self.submit(now, &whole, manner)) {
             Some(Submitted::Taken) => return None,
-            Some(Submitted::NoRequest(most)) => Some(most),
-            None => None,
+            Some(Submitted::NoRequest(most)) => Manner { again: Some(most), ..manner },
+            Some(Submitted::NoPlace) => Manner { place: Admission::Refused, ..manner },
+            None => manner,
         };
-        Some(BioStream::new(whole, max_sectors).of(Manner { again, ..manner }))
+        Some(BioStream::new(whole, max_sectors).of(manner))
     }
 
     /// The number of parts into which a bio of that length is split.
@@ -191,6 +192,7 @@ impl Device {
         }
         if self.block.next_timer() <= then {
             self.block.timer(then);
+            ended.0.extend(self.block.take_admitted());
             self.block.run(then, &mut self.disk);
         }
         then
@@ -223,6 +225,9 @@ impl Device {
     /// Submits the rest of `stream`; false if `actor` sleeps; it tries again when woken.
     #[inline]
     pub fn hand_over(&mut self, now: Nanos, stream: &mut BioStream, actor: Actor) -> bool {
+        if stream.waits_for_place() && !self.has_place(now, stream, actor) {
+            return false;
+        }
         let hw_queue = stream.next().hw_queue;
         let refused = stream.was_just_refused();
         let in_vain = refused && self.block.refuses_again();
@@ -232,10 +237,31 @@ impl Device {
             refused.then(|| self.waiters.place(hw_queue))
         };
         let rest = stream.rest();
-        if !in_vain && stream.submit(now, &mut self.block, &mut self.disk) == Submitted::Taken {
-            return true;
+        if !in_vain {
+            match stream.submit(now, &mut self.block, &mut self.disk) {
+                Submitted::Taken => return true,
+                Submitted::NoPlace => return self.has_place(now, stream, actor),
+                Submitted::NoRequest(_) => {}
+            }
         }
         self.hand_over_or_sleep(now, stream, actor, place.filter(|_| stream.rest() == rest))
+    }
+
+    /// Whether `actor` has a place in the throttle of writeback for what is next; otherwise it sleeps
+    /// for one, and its plug is flushed.
+    #[cold]
+    fn has_place(&mut self, now: Nanos, stream: &mut BioStream, actor: Actor) -> bool {
+        let who = Owner::Sleeper(actor).pack();
+        match self.block.place_of(now, who) {
+            Place::Taken => stream.admit(),
+            Place::Awaited => return false,
+            Place::Unasked => {
+                self.block.sleep_for_place(who, stream.next());
+                self.block.unplug_asleep(now, &mut self.disk);
+                return false;
+            }
+        }
+        true
     }
 
     /// Before its owner sleeps, a plug is flushed and the queue runs (`blk_mq_get_tag`).
@@ -252,8 +278,12 @@ impl Device {
             let here = place.take().unwrap_or_else(|| self.waiters.place(stream.next().hw_queue));
             let in_vain = self.block.refuses_again();
             self.block.unplug_asleep(now, &mut self.disk);
-            if !in_vain && stream.submit(now, &mut self.block, &mut self.disk) == Submitted::Taken {
-                return true;
+            if !in_vain {
+                match stream.submit(now, &mut self.block, &mut self.disk) {
+                    Submitted::Taken => return true,
+                    Submitted::NoPlace => return self.has_place(now, stream, actor),
+                    Submitted::NoRequest(_) => {}
+                }
             }
             if stream.rest() == rest {
                 stream.sleep();
@@ -377,6 +407,9 @@ impl Devices {
     #[inline]
     pub fn wake_waiters(&mut self, woken: &mut Vec<Actor>) {
         self.0.each(|_, device| {
+            if device.block.has_admitted() {
+                woken.extend(device.block.take_admitted().filter_map(Actor::of_sleeper));
+            }
             if !device.waiters.is_empty() {
                 device.wake_waiters(woken);
             }
@@ -443,13 +476,14 @@ mod tests {
             sync: true,
             fua: false,
             idle: true,
+            background: false,
             process,
             prio: Default::default(),
             cpu: 0,
             hw_queue: 0,
             owner: Owner::Process(process, 0).pack(),
         };
-        device.begin(now, bio, Manner { plugged: false, again: None })
+        device.begin(now, bio, Manner::BARE)
     }
 
     #[test]

@@ -57,9 +57,10 @@ impl Flusher {
     /// Runs until there is nothing to write back or no free request.
     pub fn run(&mut self, world: &mut World) {
         let actor = Actor::Flusher(self.backing);
-        let submitter = Submitter { actor, prio: IoPrio::default(), cpu: CPU, waits: false };
         // One plug for everything that it writes (`wb_writeback`).
         loop {
+            let background = world.cache.writes_in_background(self.backing);
+            let submitter = Submitter { actor, prio: IoPrio::default(), cpu: CPU, waits: false, background };
             match self.pages.hand_over_next(world, submitter) {
                 Err(Asleep) => return,
                 Ok(true) if world.others_run() => {

@@ -30,6 +30,8 @@ pub struct Submitter {
     pub cpu: u16,
     /// Synchronous writes (`WB_SYNC_ALL`).
     pub waits: bool,
+    /// Its writes are not urgent: periodic, or to keep dirty memory low (`for_kupdate`, `for_background`).
+    pub background: bool,
 }
 
 impl Submitter {
@@ -48,6 +50,7 @@ impl Submitter {
             sync: !write || self.waits,
             fua: false,
             idle: false,
+            background: write && self.background,
             process: self.process(),
             prio: self.prio,
             cpu: self.cpu,

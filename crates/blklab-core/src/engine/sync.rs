@@ -163,6 +163,7 @@ fn flush(device: &Device, submitter: &Submitter) -> Bio {
         sync: true,
         fua: false,
         idle: false,
+        background: false,
         process: submitter.process(),
         prio: submitter.prio,
         cpu: submitter.cpu,

@@ -6,7 +6,7 @@ use super::flusher::FlusherTimer;
 use super::page_io::{PageIos, Wait};
 use super::wakeups::Wakeups;
 use crate::containers::few::Few;
-use crate::device::{Devices, Ended, Layout};
+use crate::device::{Backing, Devices, Ended, Layout};
 use crate::host::{Cpus, Host};
 use crate::owner::Actor;
 use crate::pagecache::{BackingId, FileId, PAGE_BYTES, PageCache, PageRange, Room};
@@ -165,6 +165,14 @@ impl World {
     pub fn page_unlocked(&mut self, file: FileId, page: u64) {
         self.page_ios.unlocked(file, page, &mut self.woken);
         self.wake_all_woken();
+    }
+
+    /// A process pauses, because too much of the page cache is dirty; it writes `file`.
+    pub fn writer_pauses(&mut self, file: FileId) {
+        let now = self.clock.now();
+        if let Backing::Device(device) = self.layout.file(file).backing {
+            self.devices[device].block.writer_pauses(now);
+        }
     }
 
     /// Puts the actor to sleep until the event may have come.

@@ -237,6 +237,12 @@ impl PageCache {
         }
     }
 
+    /// The flusher's current work is not urgent.
+    pub fn writes_in_background(&self, backing: BackingId) -> bool {
+        let work = self.backings[backing.index()].flusher.work;
+        work.is_some_and(|work| work.reason != Reason::Everything)
+    }
+
     /// The flusher sleeps until this page is no longer locked.
     pub fn flusher_waits_for(&self, backing: BackingId) -> Option<(FileId, u64)> {
         self.backings[backing.index()].flusher.waits_for

@@ -3,6 +3,7 @@
 use crate::kernel::Kernel;
 use crate::ticks::Ticks;
 use crate::tunable::{Tunable, Unit};
+use crate::units::Nanos;
 
 /// The queue's fixed properties.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +18,8 @@ pub struct QueueLimits {
     pub nr_requests: u32,
     /// Largest request in sectors (`max_sectors_kb`, in sectors).
     pub max_sectors: u32,
+    /// Reads that take longer than this slow writeback down (`wbt_lat_usec`); zero: nothing does.
+    pub wbt_target: Nanos,
     /// CPUs of the host (software queues).
     pub cpus: u16,
     /// The host's coarse clock, for schedulers that count in jiffies.
@@ -50,5 +53,14 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         min: 0,
         max: 1 << 20,
         help: "largest read-ahead window of buffered reads; 0: no read-ahead",
+    },
+    Tunable {
+        name: "wbt_lat_usec",
+        unit: Unit::Microseconds,
+        default: -1,
+        min: -1,
+        max: 1 << 40,
+        help: "latency of reads above which the kernel throttles writes of the page cache; 0: never; -1: the kernel's \
+               choice, 75 ms on a rotational disk and 2 ms on others, and never under bfq",
     },
 ];

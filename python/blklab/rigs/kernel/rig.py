@@ -51,8 +51,6 @@ _FREE = "free"
 _CPU_PERMILLE_MAX = 1_000_000
 _PAGE_BYTES = 4096
 _FIO_BYTES_MAX = 64 << 20
-# Writeback throttling is not part of any scheduler, and the other rigs have none.
-_QUEUE = {"wbt_lat_usec": 0}
 # In per cent of `nr_requests`. bfq uses the value of mq-deadline, which is set before it.
 _ASYNC_SHARE = {"bfq": 100}
 _CPU_WORK = {"cpus", "submit_ns", "complete_ns", "wake_ns", "syscall_ns", "copy_mb_s"}
@@ -362,7 +360,7 @@ class KernelRig(ModelledDisks):
         requests = {} if kernel.has_transports else _requests(chosen.name, limits)
         asked = chosen.queue()
         depth = _async_depth(chosen.name, requests and requests | asked, kernel.version)
-        queue = _QUEUE | requests | depth | asked
+        queue = requests | depth | asked
         files = experiment.files
         data: dict[str, Any] = {"data": "none" if work.program is None else "memory"}
         if files is not None:

@@ -34,6 +34,7 @@ fn any_bio() -> impl Strategy<Value = Bio> {
             sync,
             fua,
             idle: cpu % 2 == 0,
+            background: false,
             process: ProcessId(cpu.into()),
             prio: IoPrio { class, level: 0 },
             cpu,

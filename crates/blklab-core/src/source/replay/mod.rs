@@ -235,6 +235,7 @@ impl Replay {
             fua: io.fua,
             // A trace does not record it; it is set for direct writes, as most sync writes are.
             idle: io.sync,
+            background: false,
             process: there,
             prio: process.prio,
             cpu: process.cpu,

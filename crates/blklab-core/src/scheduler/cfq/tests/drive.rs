@@ -20,6 +20,7 @@ pub(super) fn limits(rotational: bool) -> QueueLimits {
         hw_queues: 1,
         nr_requests: 128,
         max_sectors: 256,
+        wbt_target: Nanos::ZERO,
         cpus: 1,
         ticks: Ticks::per_second(1000),
         kernel: crate::kernel::Kernel::LATEST,

@@ -102,6 +102,7 @@ impl Process {
                     State::Buffered { slot, done }
                 };
                 self.sleeps += 1;
+                world.writer_pauses(file);
                 Flow::At(world.now() + pause)
             }
         }

@@ -188,6 +188,7 @@ impl Process {
                 && job.durability.mode != SyncMode::None
                 && self.is_durable_itself(unit, device, world),
             idle: true,
+            background: false,
             process: self.spec.id,
             prio,
             cpu: self.submitter.cpu,

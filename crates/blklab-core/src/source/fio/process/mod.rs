@@ -177,7 +177,7 @@ impl Process {
         let depth = job.queueing.depth();
         let cpu = machine::cpu_of(job, spec.id.0, spec.clone, world.host.cpus);
         let actor = Actor::Process(spec.id);
-        let submitter = Submitter { actor, prio: job.priorities.base, cpu, waits: true };
+        let submitter = Submitter { actor, prio: job.priorities.base, cpu, waits: true, background: false };
         // fio's advice to the kernel (`fadvise_hint`).
         let advice = match job.advice {
             AdviceHint::Off => Advice::Normal,
