@@ -50,6 +50,7 @@ impl Setup<'_> {
             host,
             memory,
             locked: Fio::locked(plan),
+            takes_places: Fio::takes_places(plan),
             tasks: Fio::tasks(plan),
             processes: Fio::count(plan),
         };
@@ -89,6 +90,7 @@ pub fn run_beside(
         host,
         memory,
         locked: Fio::locked(plan),
+        takes_places: true,
         tasks: tasks.clone(),
         processes: first + replayed.processes.len(),
     };
@@ -226,6 +228,7 @@ impl ReplaySetup<'_> {
             host,
             memory,
             locked: Bytes(0),
+            takes_places: true,
             tasks: tasks.clone(),
             processes: plan.processes.len(),
         };

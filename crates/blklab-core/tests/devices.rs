@@ -43,6 +43,7 @@ impl Rig<'_> {
             // Each process and thread has its own CPU.
             host: Host { cpus: 64, kernel_cpus: 64, ..Host::new(&Host::settings()) },
             memory: &memory,
+            takes_places: true,
             locked: Fio::locked(&plan),
             tasks: Fio::tasks(&plan),
             processes: Fio::count(&plan),

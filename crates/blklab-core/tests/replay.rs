@@ -34,6 +34,7 @@ fn machine(disks: &[(&str, &str)], processes: usize) -> World {
         host: Host::FREE,
         memory: &MemoryConfig::settings(),
         locked: Default::default(),
+        takes_places: true,
         tasks: tasks(processes),
         processes,
     }

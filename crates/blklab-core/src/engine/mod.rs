@@ -105,6 +105,8 @@ pub struct Machine<'a> {
     pub memory: &'a Settings,
     /// Memory that the page cache cannot use, in bytes.
     pub locked: Bytes,
+    /// Some I/O may take a place in the throttle of writeback. Without any, nothing needs to be counted.
+    pub takes_places: bool,
     /// The processes, by their ids, and their cgroups, for the schedulers.
     pub tasks: Tasks,
     /// The number of processes.
@@ -115,12 +117,15 @@ impl Machine<'_> {
     /// The machine at time zero, with files placed by `layout`. One page cache serves all disks. Each
     /// disk and each volume has its own flusher and read-ahead.
     pub fn build(self, layout: Layout) -> World {
-        let Machine { disks, host, memory, locked, tasks, processes } = self;
+        let Machine { disks, host, memory, locked, takes_places, tasks, processes } = self;
         let read_ahead =
             |attached: &Attached<'_>| attached.scheduler.queue.get("read_ahead_kb").unsigned_abs();
         let mut read_ahead: Vec<_> = disks.iter().map(read_ahead).map(Bytes::from_kib).collect();
         let device = |Attached { disk, scheduler }: Attached<'_>| {
-            let limits = queue_limits(disk.limits(), scheduler.info, &host, &scheduler.queue);
+            let mut limits = queue_limits(disk.limits(), scheduler.info, &host, &scheduler.queue);
+            if !takes_places {
+                limits.wbt_target = Nanos::ZERO;
+            }
             let elevator = AnyScheduler::new(scheduler.info.name, &scheduler.settings, &limits, &tasks)
                 .expect("a specification names a scheduler of the registry");
             let block = Block::new(&disk, limits, elevator, tasks.clone(), &host);

@@ -19,6 +19,7 @@ use crate::result::{DiskTrace, JobResult};
 use crate::scheduler::{Task, Tasks};
 use crate::units::Bytes;
 use crate::workload::plan::{Plan, ProcessSpec};
+use crate::workload::spec::Durability;
 use process::Process;
 
 /// The processes of a plan.
@@ -70,6 +71,14 @@ impl Fio {
     /// Memory that all processes lock together (`lockmem`).
     pub fn locked(plan: &Plan) -> Bytes {
         Bytes(plan.processes.iter().fold(0, |sum: u64, one| sum.saturating_add(one.job.lock_memory.0)))
+    }
+
+    /// Some of its I/O takes a place in the throttle of writeback: writes through the page cache, flushes and
+    /// discards.
+    pub fn takes_places(plan: &Plan) -> bool {
+        plan.processes.iter().any(|ProcessSpec { job, .. }| {
+            !job.queueing.direct || job.durability != Durability::default() || job.access.rw.trims()
+        })
     }
 
     /// The processes of `plan` in `world`; its layout has the plan's files.
