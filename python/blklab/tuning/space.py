@@ -2,7 +2,8 @@
 
 All come from the core's one table of tunables. A tunable is tried at its default, at a half, a
 quarter, an eighth and a sixteenth of it, and at 2 to 16 times; also at 0 where that is allowed. A
-flag has both values. Where 0 means the kernel's own choice, powers of four are tried beside it.
+flag has both values. Where the default means the kernel's own choice, powers of four are tried
+beside it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from blklab.errors import InputError
 _STEPS = 4
 """Doublings to each side of a default."""
 _POWERS = (4, 16, 64, 256, 1024, 4096)
-"""Tried for a tunable whose default 0 means the kernel's choice."""
+"""Tried for a tunable whose default, 0 or -1, means the kernel's choice."""
 _FINER = "_us"
 """A tunable of this ending is another one in microseconds."""
 
@@ -113,7 +114,7 @@ def ladder(row: _core.Tunable) -> tuple[int, ...]:
     if (row.min, row.max) == (0, 1):
         return (0, 1)
     if row.default <= 0:
-        tried = {row.default, *_POWERS}
+        tried = {row.default, 0, *_POWERS}
     else:
         tried = {row.default << step for step in range(_STEPS + 1)}
         tried |= {row.default >> step for step in range(_STEPS + 1) if row.default >> step}

@@ -56,7 +56,7 @@ use recording::Recording;
 use refused::Refused;
 
 use flush::Flushes;
-pub use limits::queue_limits;
+pub use limits::{queue_limits, read_ahead};
 pub use recording::KERNEL;
 pub use rules::Manner;
 use rules::Rules;
