@@ -43,6 +43,8 @@ _RANDOM = 240
 _IDEAL = "constant"
 """Not a model of a real disk; other tests compare it with closed forms."""
 _HOST_NAMES = ("memory_kib", "cpus", "submit_ns", "complete_ns")
+_CHOSEN_BY_KERNEL = {"max_sectors_kb": 1280, "read_ahead_kb": 128}
+"""Where the default stands for the kernel's choice, values are drawn near these."""
 _VALUE_MAX = 1 << 40
 """The largest drawn value of a tunable: some have no other bound than an integer's."""
 
@@ -123,7 +125,8 @@ def _drawn(disks: list[str], names: list[str]) -> Iterator[Case]:
 def _value(chance: random.Random, tunable: _core.Tunable) -> int:
     """Within its bounds and a factor of 16 of the default; the logarithm is uniform."""
     low, high = tunable.min, min(tunable.max, _VALUE_MAX)
-    near = max(low, tunable.default // 16), min(high, max(tunable.default, 1) * 16)
+    default = _CHOSEN_BY_KERNEL.get(tunable.name, tunable.default)
+    near = max(low, default // 16), min(high, max(default, 1) * 16)
     if near[0] >= near[1] or near[0] < 0:
         return chance.randint(low, high)
     return round(math.exp(chance.uniform(math.log(near[0] + 1), math.log(near[1] + 1)))) - 1

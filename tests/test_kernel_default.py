@@ -149,7 +149,7 @@ def test_a_run_says_which_kernel_it_was_on(
     assert done.stderr == (
         f"blklab: {kernel}, driver native, disk ublk, without a budget, clock inf-cpu: "
         "virtual; host: CPUs as modelled, 100 ticks per second, no file system "
-        "(--host hz=100,budget=0,partitions=1,clock_stands=1,kernel_cpus=1)\n"
+        "(--host hz=100,budget=0,partitions=1,large_folios=0,clock_stands=1,kernel_cpus=1)\n"
         "blklab: wd10ezrx: not validated: 0 of 5 independent figures\n"
     )
     assert kernel not in done.stdout

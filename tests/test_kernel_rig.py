@@ -160,9 +160,9 @@ def test_a_guest_has_a_value_of_everything_that_cannot_be_set_there() -> None:
     assert name == "guest,hz=100,budget=0,interrupt_ns=0"
     one_kernel = "clock_stands=1,kernel_cpus=1"
     native = specs.guest_name(100, False, "7.3.4", "native")
-    assert native == f"hz=100,budget=0,partitions=1,{one_kernel}"
+    assert native == f"hz=100,budget=0,partitions=1,large_folios=0,{one_kernel}"
     native = specs.guest_name(1000, True, "7.3.4", "native")
-    assert native == f"partitions=1,interrupt_ns=1,{one_kernel}"
+    assert native == f"partitions=1,large_folios=0,interrupt_ns=1,{one_kernel}"
     for words in (
         ["guest,hz=100", "budget=0,interrupt_ns=0"],
         ["interrupt_ns=0,hz=100,budget=0,guest"],
@@ -257,6 +257,32 @@ def test_fio_itself_comes_to_the_same_within_a_few_per_cent(place: Path, kernel:
     # differ by 1 % (standard error).
     assert real["ios"] == pytest.approx(simulated["ios"], rel=0.05)
     assert real["percentiles_ns"][2] == pytest.approx(simulated["percentiles_ns"][2], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("disk", "settings", "largest_read", "largest_write"),
+    [
+        # The job advises sequential reads: windows are twice `read_ahead_kb`, 16 MiB on hard disks.
+        ("wd10ezrx", "", 8192, 8192),
+        ("su800-128gb", "", 512, 8192),
+        ("su800-128gb", ":max_sectors_kb=1280,read_ahead_kb=512", 2048, 2560),
+    ],
+)
+def test_a_guests_limits_of_the_queue_are_the_simulators(
+    place: Path, kernel: str, disk: str, settings: str, largest_read: int, largest_write: int
+) -> None:
+    """Nothing sets them in a guest, unless the user does."""
+    job = "[r]\nrw=read\nbs=64k\nsize=48m\n[w]\nrw=write\nbs=64k\nsize=48m\nend_fsync=1\n"
+    options: dict[str, Any] = {"disk": disk, "scheduler": f"none{settings}"}
+    rig = {"rig": "kernel", "kernel": kernel, "driver": "native"}
+    both = []
+    for on in ({}, rig):
+        seen = blklab.simulate(job, **options, **on, host=specs.GUEST).overview
+        commands = zip(seen.op, seen.sector, seen.sectors, strict=True)
+        both.append(sorted((int(op), int(first), int(length)) for op, first, length in commands))
+    assert both[0] == both[1]
+    largest = [max(length for op, _, length in both[1] if op == kind) for kind in (0, 1)]
+    assert largest == [largest_read, largest_write]
 
 
 def test_over_time_simulator_and_kernel_see_the_same_queue(place: Path, kernel: str) -> None:

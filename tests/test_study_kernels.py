@@ -45,10 +45,10 @@ schedulers = ["bfq", "kyber@slow", "none@slow"]
 host = { memory_kb = 524288 }
 [[part.claim]]
 kind = "figures"
-text = "ten requests a second, of at most 1.25 MiB each"
+text = "ten requests a second, of 2 MiB each, as hdparm reads them"
 metric = "mib_s"
 tolerance_percent = 10
-values = { "kyber@slow" = 12.5 }
+values = { "kyber@slow" = 20 }
 """
 PATCH = studies.STUDIES.packaged / "itmo-2024/kyber-mdelay.patch"
 
@@ -217,8 +217,8 @@ def test_a_patched_kyber_changes_the_measured_figures(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     document = json.loads(done.stdout)
     [row] = document["judgements"]
-    # At least 28 of 30 requests of max_sectors_kb, 1280 KiB.
-    assert 11.6 < row["measured"]["estimate"] <= 12.5
+    # At least 28 of 30 requests.
+    assert 18.6 < row["measured"]["estimate"] <= 20
     assert row["outcome"] == "reproduced"
     results = json.loads((tmp_path / "out/p/results.json").read_text())
     kernels = results["setup"]["rig_setup"]["kernels"]

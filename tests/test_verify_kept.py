@@ -17,7 +17,7 @@ from blklab.agreement.measure import deviation, figures
 from blklab.agreement.run import Planned, plan
 from blklab.agreement.verdict import BAR, NARROW, SHARE, WORST
 from blklab.domain import core
-from blklab.domain.experiment import Experiment, LaidOut
+from blklab.domain.experiment import Experiment, LaidOut, SchedulerSpec
 from blklab.rigs.sim import SimRig
 
 _SAMPLE = 150
@@ -76,6 +76,12 @@ def placed(asked: Experiment, cell: Planned, kept: dict[str, Any]) -> Experiment
     return replace(asked, files=files, host=run.in_file_system(asked.host, files.file_system))
 
 
+def measured_with(scheduler: SchedulerSpec, kept: dict[str, Any]) -> SchedulerSpec:
+    """With the settings of the queue that both rigs had, if these were not the kernel's own."""
+    settings = {name: str(value) for name, value in kept.get("queue", {}).items()}
+    return replace(scheduler, settings=tuple((settings | dict(scheduler.settings)).items()))
+
+
 def test_its_verdict_follows_from_its_figures(kept: dict[str, Any]) -> None:
     def off(cell: dict[str, Any], what: str) -> float:
         return deviation(what, cell["sim"][what], cell["kernel"][what])
@@ -103,6 +109,7 @@ def test_the_simulator_still_gives_the_figures_of_the_table(kept: dict[str, Any]
     ):
         one = of_matrix[key(cell)]
         asked = replace(one.experiment(kept["seed"]), host=kept["host"])
+        asked = replace(asked, scheduler=measured_with(asked.scheduler, kept))
         found = vars(figures(SimRig().run(placed(asked, one, kept))))
         # With a page cache the percentiles are the disk's, of as many commands as Linux had.
         same = found if cell["driver"] == "native" else ("ios", "bytes_per_s")

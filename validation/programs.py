@@ -49,7 +49,7 @@ WINNER_DIFFERENCE = 0.05
 _SAME_SIZE = ":capacity_sectors=234441648"
 """So that every recording fits every disk."""
 _QUEUE = ":max_sectors_kb=1280,read_ahead_kb=128"
-"""As in the simulator and Linux to 6.15; later ones choose by the disk, and so the size of I/Os."""
+"""As in Linux to 6.16; later ones choose by the disk, and so the size of I/Os."""
 _PREPARED_IN = ("wd10ezrx", "none")
 _MOUNT = Path("/mnt")
 _OPTIONS = "noinit_itable,no_prefetch_block_bitmaps"

@@ -29,7 +29,7 @@ def verify() -> str:
         f"{rows}\nA deviation is the largest of all loads on that disk under that scheduler, the "
         f"order their mean. {share} cells are within the bar; the worst figure is "
         f"{kept['worst']:.0%} off. Made with blklab {kept['version']} against {kept['kernel']}, "
-        f"seed {kept['seed']}. Each cell is in `docs/data/verify.json`.\n"
+        f"seed {kept['seed']}{_queue(kept)}. Each cell is in `docs/data/verify.json`.\n"
     )
 
 
@@ -67,7 +67,7 @@ def verify_host() -> str:
         table(("workload", "cells", "in the bar", "the same"), rows, right=(1, 2, 3))
         + f"\n{share}, and in {kept['narrow']['equal']} all figures are the same. Made by `blklab "
         f"verify --host cpus=4` with blklab {kept['version']} against {kept['kernel']}, seed "
-        f"{kept['seed']}. Each cell is in `docs/data/verify-host.json`.\n"
+        f"{kept['seed']}{_queue(kept)}. Each cell is in `docs/data/verify-host.json`.\n"
     )
 
 
@@ -90,8 +90,8 @@ def verify_files() -> str:
         table(heads, rows, right=(2, 3, 4, 5))
         + f"\n{kept['met']} of {len(cells)} cells are within the bar, and in "
         f"{kept['narrow']['equal']} all figures are the same. Made by `make verify` with blklab "
-        f"{kept['version']} against {kept['kernel']}, seed {kept['seed']}; each cell is in "
-        f"`docs/data/verify-files.json`. The mounts: {mounts}.\n\n{_missed_by_load(cells)}"
+        f"{kept['version']} against {kept['kernel']}, seed {kept['seed']}{_queue(kept)}; each cell "
+        f"is in `docs/data/verify-files.json`. The mounts: {mounts}.\n\n{_missed_by_load(cells)}"
     )
 
 
@@ -151,8 +151,14 @@ def verify_random() -> str:
     return (
         table(heads, rows, right=tuple(range(2, 8)))
         + f"\nMade by `blklab verify --random {count} --seed {kept['seed']} --chance` with blklab "
-        f"{kept['version']} against {kept['kernel']}.\n"
+        f"{kept['version']} against {kept['kernel']}{_queue(kept)}.\n"
     )
+
+
+def _queue(kept: dict[str, Any]) -> str:
+    """The settings of the queue with which a table was measured, if not the kernel's own."""
+    told = " and ".join(code(f"{name}={value}") for name, value in kept.get("queue", {}).items())
+    return f", with {told}" if told else ""
 
 
 def _verified(name: str = "verify") -> dict[str, Any]:

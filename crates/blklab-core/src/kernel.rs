@@ -43,6 +43,16 @@ pub struct Kernel {
     /// A read that reaches a page that is still being read copies the cached ones before it, and then waits
     /// (`filemap_get_pages`). In 6.12 it waits before it copies the latest batch.
     pub copies_before_it_waits: bool,
+    /// The most KiB of a request, where neither user nor disk says otherwise (`BLK_DEF_MAX_SECTORS_CAP`).
+    pub max_sectors_kib: u32,
+    /// The read-ahead window of a rotational disk is twice its largest request (`blk_apply_bdi_limits`). In
+    /// 6.12 it is 128 KiB, as that of all others.
+    pub rotational_reads_ahead_two_requests: bool,
+    /// A window that is read ahead in time ends at a multiple of the folios that it would be made of, which
+    /// grow from window to window (`page_cache_async_ra`). In 6.12 it ends anywhere.
+    pub aligns_read_ahead: bool,
+    /// A window that reaches the end of the file has no mark (`do_page_cache_ra`). In 6.12 it had one.
+    pub last_window_has_no_mark: bool,
 }
 
 impl Kernel {
@@ -60,6 +70,10 @@ impl Kernel {
             background_share_has_floor: number > since(6, 12),
             reads_blocks_without_plug: number > since(6, 12),
             copies_before_it_waits: number > since(6, 12),
+            max_sectors_kib: if number >= since(6, 17) { 4096 } else { 1280 },
+            rotational_reads_ahead_two_requests: number > since(6, 12),
+            aligns_read_ahead: number > since(6, 12),
+            last_window_has_no_mark: number > since(6, 12),
         }
     }
 }

@@ -495,13 +495,13 @@ mod tests {
         let file = jobfile::parse(job, "test.fio", &mut { MACHINE }, Default::default()).expect("a good job");
         let model = catalogue::model("su800-128gb").expect("a shipped disk");
         let capacity = model.limits().capacity.to_bytes();
-        let sizes = |extents: &[std::ops::Range<u64>]| {
+        let sizes = |scheduler: &str, extents: &[std::ops::Range<u64>]| {
             let mut plan = plan::plan(&file, capacity, 1).expect("it fits");
             plan.place(&[extents.to_vec()], capacity).expect("as long as the file");
             let setup = Setup {
                 plan: &plan,
                 disk: model.build(1),
-                scheduler: &SchedulerSpec::parse("none").expect("a good scheduler"),
+                scheduler: &SchedulerSpec::parse(scheduler).expect("a good scheduler"),
                 host: Host::FREE,
                 memory: &MemoryConfig::settings(),
                 seed: 1,
@@ -511,11 +511,14 @@ mod tests {
             let rows = (0..result.overview.op.len()).filter(write);
             rows.map(|row| result.overview.sectors[row]).collect::<Vec<_>>()
         };
-        // Split at 1280 KiB; 9 MiB are 7.2 times as much.
-        let whole = 4096..22_528;
-        assert_eq!(sizes(std::slice::from_ref(&whole)), [2560, 2560, 2560, 2560, 2560, 2560, 2560, 512]);
+        // Linux 7.3 splits at 4 MiB, before 6.17 at 1280 KiB; 9 MiB are 7.2 times as much.
+        let whole = std::array::from_fn::<_, 1, _>(|_| 4096..22_528);
+        assert_eq!(sizes("none", &whole), [8192, 8192, 2048]);
+        let smaller = "none:max_sectors_kb=1280";
+        assert_eq!(sizes(smaller, &whole), [2560, 2560, 2560, 2560, 2560, 2560, 2560, 512]);
         // A bio of 256 pages more would go into the rest before it.
-        assert_eq!(sizes(&[4096..8192, 10_240..24_576]), [2560, 1536, 2560, 2560, 2560, 2560, 2560, 1536]);
+        let two = [4096..8192, 10_240..24_576];
+        assert_eq!(sizes(smaller, &two), [2560, 1536, 2560, 2560, 2560, 2560, 2560, 1536]);
     }
 
     #[test]

@@ -182,7 +182,8 @@ fn a_slow_devices_backlog_leaves_a_fast_ones_flusher_alone() {
     };
     let shared = written(&rig.run(&both, &[VOLUME], behind));
     let alone = written(&rig.run_apart(&format!("[idle]\nsize=4k\nrw=read\n{FAST_WRITER}")));
-    assert!(apart[1].abs_diff(alone[1]) < alone[1] / 50, "{apart:?}, alone {alone:?}");
+    // It may be faster: its writer pauses more often, and writeback is throttled less then.
+    assert!(apart[1] * 50 > alone[1] * 49, "{apart:?}, alone {alone:?}");
     assert!(shared[1] < alone[1] / 5, "{shared:?}, alone {alone:?}");
 }
 

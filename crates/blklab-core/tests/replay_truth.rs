@@ -179,7 +179,7 @@ fn a_replay_is_the_recorded_run_and_says_best_what_another_would_be_where_waitin
     assert!(here.p99 + 1 >= here.cells, "recorded and replayed in one place: {here:?}");
     let [_, elsewhere] = inferred;
     // A recording does not tell the writes of a sync, which Linux throttles, from direct ones.
-    assert!(elsewhere.rate * 100 >= elsewhere.cells * 88, "{elsewhere:?}");
+    assert!(elsewhere.rate * 100 >= elsewhere.cells * 87, "{elsewhere:?}");
     assert!(elsewhere.p99 * 100 >= elsewhere.cells * 85, "{elsewhere:?}");
     for [_, other] in [open, closed] {
         assert!(elsewhere.rate > other.rate && elsewhere.p99 > other.p99, "{elsewhere:?}, {other:?}");

@@ -24,6 +24,8 @@ const SATA_ADAPTER_TAGS: u32 = 32;
 /// Tags of a SAS host adapter: estimate; real ones have hundreds to thousands. The adapter of a guest's
 /// SAS disks has as many.
 const SAS_ADAPTER_TAGS: u32 = 1008;
+/// `NVME_MAX_BYTES` of Linux's NVMe driver, 8 MiB. What the drive itself takes (MDTS) is `max_hw_sectors_kib`.
+const NVME_MAX_SECTORS: u32 = 16_384;
 /// The tables of a disk file.
 const TABLES: [&str; 3] = [published::TABLES[0], published::TABLES[1], "ranges"];
 /// The source of a value that an override has set.
@@ -305,7 +307,7 @@ fn configure(values: &Values) -> Result<(DiskLimits, Config), Conflict> {
         },
         flush_alone: values.text("transport") == "sata",
         hw_queues,
-        max_hw_sectors: (values.whole("max_hw_sectors_kib") * 2) as u32,
+        max_hw_sectors: max_hw_sectors(values),
         logical_block_bytes: values.whole("logical_block_bytes") as u32,
         physical_block_bytes: values.whole("physical_block_bytes") as u32,
         volatile_write_cache: is_real && values.flag("write_cache") && !protected && !direct,
@@ -317,6 +319,12 @@ fn configure(values: &Values) -> Result<(DiskLimits, Config), Conflict> {
         _ => Config::Constant(ConstantConfig::new(values)),
     };
     Ok((limits, config))
+}
+
+/// The largest command, within what the host's driver can do.
+fn max_hw_sectors(values: &Values) -> u32 {
+    let own = (values.whole("max_hw_sectors_kib") * 2) as u32;
+    if values.text("transport") == "nvme" { own.min(NVME_MAX_SECTORS) } else { own }
 }
 
 /// The kinds of disks, for a message: "a", "b" or "c".

@@ -226,7 +226,7 @@ fn lay_out(order: &LayOut, config: &Config, outcome: &mut Outcome) -> Result<(),
 /// Checks that the file system has a job's files where the job's host expects them. Memory then has what
 /// the file system knows of their places, and the disk what the first opening of a file after a mount
 /// and its first change leave in the journal (`ext4_sample_last_mounted`, `I_VERSION_QUERIED`), which would
-/// be committed during the run. The first I/O that nobody waits for has been, too: with it the file system gets
+/// be committed during the run. The first I/O without a waiting process has been, too: with it the file system gets
 /// a work queue (`sb_init_dio_done_wq`), for which its process sleeps.
 fn check_places(file_system: &FileSystem, expected: &[Sectors]) -> Result<(), String> {
     let found = laid_out::places(file_system, expected.len())?;

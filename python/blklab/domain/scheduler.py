@@ -19,8 +19,14 @@ from blklab.domain.experiment import SchedulerSpec
 
 # In 6.12 `async_depth` is one of the scheduler's settings, in 7.3 one of the queue's.
 _ASYNC_DEPTH_OF_QUEUE = 7
-_KERNELS_CHOICE = {"nr_requests": 0, "async_depth": 0, "wbt_lat_usec": -1}
-"""Values that leave the choice to the kernel; no kernel takes them as such."""
+_LEFT_TO_KERNEL = {
+    "nr_requests": 0,
+    "async_depth": 0,
+    "max_sectors_kb": 0,
+    "read_ahead_kb": -1,
+    "wbt_lat_usec": -1,
+}
+"""The values that mean the kernel's own choice in the simulator: kernels refuse most of them."""
 ADAPTER_TAGS = 32
 """The queue depth of a SATA adapter."""
 GUEST_TAGS = 128
@@ -68,11 +74,6 @@ class Scheduler:
         iosched = {name: value for name, value in told.items() if name not in of_queue}
         return {"scheduler": self.name, "queue": there, "iosched": iosched}
 
-    def queue(self) -> dict[str, Setting]:
-        """The queue's tunables in the simulator, without those that the kernel chooses."""
-        found = {row.name: self.settings[row.name] for row in core.environment()["queue"]}
-        return {name: value for name, value in found.items() if value != _KERNELS_CHOICE.get(name)}
-
 
 def has_queue_async_depth(version: str) -> bool:
     """Whether `async_depth` belongs to the queue in a kernel of that `version`."""
@@ -113,6 +114,6 @@ def _parsed(spec: str | SchedulerSpec, *, real: bool) -> Scheduler:
     changed: dict[str, Setting] = {
         name: value
         for name, value in found.changed.items()
-        if not real or value != _KERNELS_CHOICE.get(name)
+        if not real or value != _LEFT_TO_KERNEL.get(name)
     }
     return Scheduler(found.name, {**found.settings, **own}, changed | own)

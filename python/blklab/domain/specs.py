@@ -31,6 +31,7 @@ GUEST: Mapping[str, int] = {
     "hz": 1000,
     "budget": -1,
     "partitions": 1,
+    "large_folios": 0,
     "plugs_small_reads": 0,
     "clock_ns": 0,
     "interrupt_ns": 1,
@@ -43,7 +44,10 @@ work takes no time, and its disk, behind its own transport, has no file system; 
 disk lets a nanosecond pass after commands have ended, and its clock stands still while the kernel
 takes an I/O. The native driver reads no clock between
 I/Os, and reaps each I/O when it is done."""
-NO_WORK = ("kernel", "hz", "budget", "partitions", "interrupt_ns", "clock_stands", "kernel_cpus")
+NO_WORK = (
+    *("kernel", "hz", "budget", "partitions", "large_folios", "interrupt_ns", "clock_stands"),
+    "kernel_cpus",
+)
 """Values of a guest that are no CPU work."""
 _BESIDE = "+"
 _GUEST = "guest"

@@ -2,8 +2,8 @@
 
 All come from the core's one table of tunables. A tunable is tried at its default, at a half, a
 quarter, an eighth and a sixteenth of it, and at 2 to 16 times; also at 0 where that is allowed. A
-flag has both values. Where 0 means the kernel's own choice, powers of four are tried beside it, and
-where -1 does, 0 and powers of ten.
+flag has both values. Where the default means the kernel's own choice, powers of four are tried
+beside it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from blklab.errors import InputError
 _STEPS = 4
 """Doublings to each side of a default."""
 _POWERS = (4, 16, 64, 256, 1024, 4096)
-"""Tried for a tunable whose default 0 means the kernel's choice."""
-_TENS = (0, 100, 1_000, 10_000, 100_000)
-"""The same for the default -1."""
+"""Tried for a tunable whose default, 0 or -1, means the kernel's choice."""
+_LONGER = (16_384, 65_536, 262_144)
+"""Also tried for such a time in microseconds."""
 _FINER = "_us"
 """A tunable of this ending is another one in microseconds."""
 
@@ -116,7 +116,9 @@ def ladder(row: _core.Tunable) -> tuple[int, ...]:
     if (row.min, row.max) == (0, 1):
         return (0, 1)
     if row.default <= 0:
-        tried = {row.default, *(_TENS if row.default < 0 else _POWERS)}
+        tried = {row.default, 0, *_POWERS}
+_LONGER = (16_384, 65_536, 262_144)
+"""Also tried for such a time in microseconds."""
     else:
         tried = {row.default << step for step in range(_STEPS + 1)}
         tried |= {row.default >> step for step in range(_STEPS + 1) if row.default >> step}

@@ -4,10 +4,16 @@ use crate::disk::DiskLimits;
 use crate::host::Host;
 use crate::scheduler::{Generation, Info, QueueLimits};
 use crate::tunable::Settings;
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos, SECTOR_BYTES};
 
 /// The default maximum of requests per hardware queue (`BLKDEV_DEFAULT_RQ`).
 const DEFAULT_REQUESTS: u32 = 128;
+/// `BLK_DEF_MAX_SECTORS` of the last kernels with the single-queue layer (4.3 and later).
+const SINGLE_QUEUE_MAX_KIB: u32 = 1280;
+/// `VM_READAHEAD_PAGES`.
+const READ_AHEAD: Bytes = Bytes::from_kib(128);
+/// The least limit that a kernel takes, one page.
+const LEAST_KIB: u32 = 4;
 
 /// Target latencies of reads beside writeback (`wbt_default_latency_nsec`).
 const WBT_ROTATIONAL: Nanos = Nanos::from_millis(75);
@@ -29,8 +35,6 @@ pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Setting
         Generation::MultiQueue if info.is_elevator() => 2 * tags.min(DEFAULT_REQUESTS),
         Generation::MultiQueue => tags,
     };
-    // The table's bounds keep every value within 32 bits.
-    let max_sectors = queue.get("max_sectors_kb") as u32 * 2;
     QueueLimits {
         rotational: disk.rotational,
         queue_depth: disk.queue_depth,
@@ -42,7 +46,7 @@ pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Setting
             0 => kernels_choice,
             chosen => chosen,
         },
-        max_sectors: max_sectors.min(disk.max_hw_sectors),
+        max_sectors: max_sectors(disk, info, host, queue),
         wbt_target: match queue.get("wbt_lat_usec") {
             _ if info.generation == Generation::SingleQueue => Nanos::ZERO,
             ..0 if info.name == "bfq" => Nanos::ZERO,
@@ -53,5 +57,85 @@ pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Setting
         cpus,
         ticks: host.ticks,
         kernel: host.kernel,
+    }
+}
+
+/// The largest request (`blk_validate_limits`). No shipped disk says which size it likes best (`io_opt`).
+fn max_sectors(disk: &DiskLimits, info: &Info, host: &Host, queue: &Settings) -> u32 {
+    // The table's bounds keep every value within 32 bits.
+    let kib = match queue.get("max_sectors_kb") as u32 {
+        0 => kernels_max_kib(info, host),
+        chosen => chosen.max(LEAST_KIB),
+    };
+    (kib * 2).min(disk.max_hw_sectors)
+}
+
+fn kernels_max_kib(info: &Info, host: &Host) -> u32 {
+    match info.generation {
+        Generation::SingleQueue => SINGLE_QUEUE_MAX_KIB,
+        Generation::MultiQueue => host.kernel.max_sectors_kib,
+    }
+}
+
+/// The largest read-ahead window (`blk_apply_bdi_limits`). A smaller `max_sectors_kb` does not lower it, a
+/// larger one raises it.
+pub fn read_ahead(disk: &DiskLimits, info: &Info, host: &Host, queue: &Settings) -> Bytes {
+    let follows = disk.rotational
+        && host.kernel.rotational_reads_ahead_two_requests
+        && info.generation == Generation::MultiQueue;
+    match queue.get("read_ahead_kb") {
+        -1 if follows => {
+            let kernels = (kernels_max_kib(info, host) * 2).min(disk.max_hw_sectors);
+            let largest = kernels.max(max_sectors(disk, info, host, queue));
+            READ_AHEAD.max(Bytes(2 * SECTOR_BYTES * u64::from(largest)))
+        }
+        -1 => READ_AHEAD,
+        chosen => Bytes::from_kib(chosen.unsigned_abs()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Disk, catalogue};
+    use crate::kernel::{Kernel, VERSIONS};
+    use crate::scheduler::spec::SchedulerSpec;
+
+    fn kib(disk: &DiskLimits, scheduler: &str, number: i64) -> (u32, u64) {
+        let host = Host { kernel: Kernel::of(number), ..Host::FREE };
+        let SchedulerSpec { info, queue, .. } = SchedulerSpec::parse(scheduler).expect(scheduler);
+        let limits = queue_limits(disk, info, &host, &queue);
+        (limits.max_sectors / 2, read_ahead(disk, info, &host, &queue).0 >> 10)
+    }
+
+    #[test]
+    fn the_largest_request_and_the_read_ahead_are_those_of_the_version_and_of_the_single_queue_layer() {
+        let [old, new] = [VERSIONS[0].1, VERSIONS[1].1];
+        let shipped = catalogue::model("wd10ezrx").expect("a shipped disk").build(1).limits().clone();
+        let disk = |rotational, max_hw_kib: u32| DiskLimits {
+            rotational,
+            max_hw_sectors: max_hw_kib * 2,
+            ..shipped.clone()
+        };
+        let (hdd, ssd) = (disk(true, 32_767), disk(false, 32_767));
+        for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
+            assert_eq!(kib(&ssd, scheduler, new), (4096, 128), "{scheduler}");
+            assert_eq!(kib(&hdd, scheduler, new), (4096, 8192), "{scheduler}");
+            assert_eq!(kib(&hdd, scheduler, old), (1280, 128), "{scheduler}");
+            // The disk's own limit, which a user's does not exceed.
+            assert_eq!(kib(&disk(true, 512), scheduler, new), (512, 1024), "{scheduler}");
+            assert_eq!(kib(&disk(false, 512), &format!("{scheduler}:max_sectors_kb=4096"), old), (512, 128));
+        }
+        for scheduler in ["noop", "deadline", "cfq", "bfq-2008"] {
+            assert_eq!(kib(&hdd, scheduler, new), (1280, 128), "{scheduler}");
+        }
+        assert_eq!(
+            kib(&hdd, "none:max_sectors_kb=1280", new),
+            (1280, 8192),
+            "a lower limit lowers no window"
+        );
+        assert_eq!(kib(&hdd, "none:max_sectors_kb=8192", new), (8192, 16_384), "a higher one raises it");
+        assert_eq!(kib(&hdd, "none:max_sectors_kb=1280,read_ahead_kb=128", new), (1280, 128));
+        assert_eq!(kib(&hdd, "none:read_ahead_kb=0", new), (4096, 0));
     }
 }

@@ -57,7 +57,7 @@ use recording::Recording;
 use refused::Refused;
 
 use flush::Flushes;
-pub use limits::queue_limits;
+pub use limits::{queue_limits, read_ahead};
 pub use recording::KERNEL;
 use rules::Rules;
 pub use rules::{Admission, Manner};
@@ -372,16 +372,16 @@ impl Block {
         self.wbt.as_mut().is_none_or(|wbt| wbt.admit(now, bio))
     }
 
-    /// `who` sleeps, because there is no place for `bio` in the throttle of writeback.
-    pub fn sleep_for_place(&mut self, who: u64, bio: &Bio) {
+    /// `actor` sleeps, because there is no place for `bio` in the throttle of writeback.
+    pub fn sleep_for_place(&mut self, actor: u64, bio: &Bio) {
         if let Some(wbt) = &mut self.wbt {
-            wbt.sleep(who, bio);
+            wbt.sleep(actor, bio);
         }
     }
 
-    /// Whether `who`, which has slept for one, has it now.
-    pub fn place_of(&mut self, now: Nanos, who: u64) -> Place {
-        self.wbt.as_mut().map_or(Place::Taken, |wbt| wbt.wake(now, who))
+    /// Whether `actor`, which has slept for one, has it now.
+    pub fn place_of(&mut self, now: Nanos, actor: u64) -> Place {
+        self.wbt.as_mut().map_or(Place::Taken, |wbt| wbt.wake(now, actor))
     }
 
     /// Sleepers have places and are to be woken.

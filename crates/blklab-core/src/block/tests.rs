@@ -565,7 +565,7 @@ fn a_sata_disks_tags_go_round() {
 /// `req_set_nomerge`
 #[test]
 fn a_request_that_was_too_large_for_a_bio_is_passed_over_when_the_next_one_looks_for_a_merge() {
-    let mut rig = Rig::new("kyber");
+    let mut rig = Rig::new("kyber:max_sectors_kb=1280");
     rig.plug([9000]);
     let of_size = |sectors, sector| Bio { sectors, ..read(sector, sector) };
     for bio in [of_size(8, 184), of_size(2560, 200), of_size(8, 2760), of_size(8, 192)] {

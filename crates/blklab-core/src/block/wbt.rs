@@ -2,8 +2,8 @@
 //!
 //! Follows `blk-wbt.c`, `blk-rq-qos.c` and `blk-stat.c` of Linux 7.3. A write that is not direct takes a
 //! place before it takes a tag, and gives it back when its request is freed. Without a place its
-//! submitter sleeps, first come, first served. How many of the places a write may use depends on who
-//! writes: all for a process that waits, a quarter in the background. How many there are depends on the
+//! submitter sleeps, first come, first served. How many of the places a write may use depends on its
+//! urgency: all for a process that waits, a quarter in the background. How many there are depends on the
 //! reads: after each window of 100 ms the number is halved if even the fastest read took longer than the
 //! target, and grows if reads were fast or if there were only writes. A single-queue scheduler and, unless
 //! a target is set, bfq have no throttling.
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-/// Who a write is for.
+/// How urgent a write is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Urgency {
     /// A process that waits for it (`REQ_SYNC`).
@@ -67,11 +67,11 @@ enum Urgency {
 #[derive(Clone, Copy, Debug)]
 struct Sleeper {
     /// See [`crate::request::Bio::owner`].
-    who: u64,
+    actor: u64,
     urgency: Urgency,
 }
 
-/// Places of one kind, and those who sleep for one.
+/// Places of one kind, and the actors that sleep for one.
 #[derive(Debug, Default)]
 struct Places {
     taken: u32,
@@ -125,7 +125,7 @@ pub(super) struct Wbt {
     step: i32,
     /// The number cannot grow further.
     at_most: bool,
-    /// Places for those who are waited for, for others, and for the background.
+    /// Places for writes that a process waits for, for others, and for the background.
     limits: [u32; 3],
     unknown: u32,
     window: Nanos,
@@ -142,7 +142,7 @@ pub(super) struct Wbt {
     last_pause: Option<u64>,
     writing: Places,
     discarding: Places,
-    /// Of each request.
+    /// What each request counts as, by its number.
     kinds: Vec<Kind>,
     /// Sleepers that have a place and have not run yet.
     admitted: Vec<u64>,
@@ -208,21 +208,21 @@ impl Wbt {
         true
     }
 
-    /// `who` sleeps until there is a place for `bio`.
-    pub fn sleep(&mut self, who: u64, bio: &Bio) {
+    /// `actor` sleeps until there is a place for `bio`.
+    pub fn sleep(&mut self, actor: u64, bio: &Bio) {
         let urgency = urgency(bio);
-        self.places(Kind::of(bio)).sleepers.push_back(Sleeper { who, urgency });
+        self.places(Kind::of(bio)).sleepers.push_back(Sleeper { actor, urgency });
     }
 
-    /// Whether `who` has slept for a place. If it has one, it goes on.
-    pub fn wake(&mut self, now: Nanos, who: u64) -> Place {
-        if let Some(index) = self.admitted.iter().position(|&one| one == who) {
+    /// Whether `actor` has slept for a place. If it has one, it goes on.
+    pub fn wake(&mut self, now: Nanos, actor: u64) -> Place {
+        if let Some(index) = self.admitted.iter().position(|&one| one == actor) {
             self.admitted.swap_remove(index);
             self.begin_window(now);
             return Place::Taken;
         }
         let places = [&self.writing, &self.discarding];
-        match places.iter().any(|places| places.sleepers.iter().any(|sleeper| sleeper.who == who)) {
+        match places.iter().any(|places| places.sleepers.iter().any(|sleeper| sleeper.actor == actor)) {
             true => Place::Awaited,
             false => Place::Unasked,
         }
@@ -436,10 +436,10 @@ impl Wbt {
         if kind == Kind::Discard { &mut self.discarding } else { &mut self.writing }
     }
 
-    /// Gives free places to sleepers in order, up to the first for whom there is none (`wake_up_all` with
+    /// Gives free places to sleepers in order, up to the first that gets none (`wake_up_all` with
     /// `rq_qos_wake_function`).
     fn wake_sleepers(&mut self, now: Nanos, kind: Kind) {
-        while let Some(&Sleeper { who, urgency }) = self.places(kind).sleepers.front() {
+        while let Some(&Sleeper { actor, urgency }) = self.places(kind).sleepers.front() {
             let limit = self.limit(kind, urgency, now);
             let places = self.places(kind);
             if places.taken >= limit {
@@ -447,8 +447,8 @@ impl Wbt {
             }
             places.taken += 1;
             places.sleepers.pop_front();
-            self.admitted.push(who);
-            self.woken.push(who);
+            self.admitted.push(actor);
+            self.woken.push(actor);
         }
     }
 }
@@ -497,7 +497,7 @@ mod tests {
         (0..100).take_while(|_| wbt.admit(now, bio)).count()
     }
 
-    /// A window in which the disk has served these, and reads in this time.
+    /// Ends a window in which the disk has served so many reads and writes.
     fn window(wbt: &mut Wbt, reads: u64, latency: Nanos, writes: u64) {
         let now = wbt.timer();
         (0..reads).for_each(|_| wbt.served(Op::Read, latency));
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_waited_for_has_all_places_and_the_background_a_quarter() {
+    fn a_write_that_is_waited_for_has_all_places_and_the_background_a_quarter() {
         let now = MS(5000);
         let write = |sync, background| bio(Op::Write, sync, background);
         assert_eq!(places(&mut throttle(32, true), now, &write(true, false)), 16);
@@ -609,18 +609,18 @@ mod tests {
         let write = bio(Op::Write, false, false);
         let taken = places(&mut wbt, now, &write) as u32;
         (0..taken).for_each(|id| wbt.track(RequestId(id), &write));
-        for who in 0..sleepers {
+        for actor in 0..sleepers {
             assert!(!wbt.admit(now, &write), "others sleep before it");
-            assert_eq!(wbt.wake(now, who), Place::Unasked);
-            wbt.sleep(who, &write);
-            assert_eq!(wbt.wake(now, who), Place::Awaited);
+            assert_eq!(wbt.wake(now, actor), Place::Unasked);
+            wbt.sleep(actor, &write);
+            assert_eq!(wbt.wake(now, actor), Place::Awaited);
         }
         let mut found: Vec<Vec<u64>> = Vec::new();
         for id in 0..taken {
             wbt.freed(now, RequestId(id));
             found.push(wbt.take_woken().collect());
         }
-        let given: Vec<_> = (0..sleepers).map(|who| wbt.wake(now, who)).collect();
+        let given: Vec<_> = (0..sleepers).map(|actor| wbt.wake(now, actor)).collect();
         assert_eq!(given.iter().filter(|&&place| place == Place::Taken).count(), found.concat().len());
         found
     }
@@ -636,15 +636,15 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes: places are given back, and whoever sleeps is woken once all requests have ended.
+        /// Places are given back, and sleepers are woken once all requests have ended.
         #[test]
-        fn nobody_sleeps_for_ever(
+        fn no_sleeper_sleeps_for_ever(
             steps in prop::collection::vec((0u8..4, any::<bool>(), any::<bool>(), 0u64..50), 1..300),
             depth in 1u32..64,
             cache: bool,
         ) {
             let mut wbt = throttle(depth, cache);
-            let (mut now, mut next_id, mut who) = (MS(5000), 0, 0);
+            let (mut now, mut next_id, mut actor) = (MS(5000), 0, 0);
             let mut in_flight: VecDeque<RequestId> = VecDeque::new();
             let mut asleep: Vec<(u64, Bio)> = Vec::new();
             let drain = vec![(3, false, false, 1); 1000];
@@ -663,9 +663,9 @@ mod tests {
                 } else if wbt.admit(now, &bio) {
                     begins.push(bio);
                 } else {
-                    wbt.sleep(who, &bio);
-                    asleep.push((who, bio));
-                    who += 1;
+                    wbt.sleep(actor, &bio);
+                    asleep.push((actor, bio));
+                    actor += 1;
                 }
                 let woken: Vec<_> = wbt.take_woken().collect();
                 for one in woken {

@@ -251,12 +251,12 @@ impl Device {
     /// for one, and its plug is flushed.
     #[cold]
     fn has_place(&mut self, now: Nanos, stream: &mut BioStream, actor: Actor) -> bool {
-        let who = Owner::Sleeper(actor).pack();
-        match self.block.place_of(now, who) {
+        let sleeper = Owner::Sleeper(actor).pack();
+        match self.block.place_of(now, sleeper) {
             Place::Taken => stream.admit(),
             Place::Awaited => return false,
             Place::Unasked => {
-                self.block.sleep_for_place(who, stream.next());
+                self.block.sleep_for_place(sleeper, stream.next());
                 self.block.unplug_asleep(now, &mut self.disk);
                 return false;
             }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use blklab_base::recorded::Io;
 use thiserror::Error;
 
-use crate::block::{Block, queue_limits};
+use crate::block::{Block, queue_limits, read_ahead};
 use crate::device::{Backing, Device, Devices, Ended, Layout, PlacedFile, Volume};
 use crate::disk::{AnyDisk, Disk};
 use crate::host::{Driver, Host};
@@ -118,9 +118,10 @@ impl Machine<'_> {
     /// disk and each volume has its own flusher and read-ahead.
     pub fn build(self, layout: Layout) -> World {
         let Machine { disks, host, memory, locked, takes_places, tasks, processes } = self;
-        let read_ahead =
-            |attached: &Attached<'_>| attached.scheduler.queue.get("read_ahead_kb").unsigned_abs();
-        let mut read_ahead: Vec<_> = disks.iter().map(read_ahead).map(Bytes::from_kib).collect();
+        let read_ahead = |Attached { disk, scheduler }: &Attached<'_>| {
+            read_ahead(disk.limits(), scheduler.info, &host, &scheduler.queue)
+        };
+        let mut read_ahead: Vec<_> = disks.iter().map(read_ahead).collect();
         let device = |Attached { disk, scheduler }: Attached<'_>| {
             let mut limits = queue_limits(disk.limits(), scheduler.info, &host, &scheduler.queue);
             if !takes_places {
@@ -152,6 +153,7 @@ impl Machine<'_> {
         let config = MemoryConfig::new(memory, host.ticks, host.kernel_cpus, host.kernel);
         let config = MemoryConfig {
             memory: Bytes(config.memory.0.saturating_sub(locked.0).max(MEMORY_LEFT.0)),
+            large_folios: host.large_folios,
             ..config
         };
         let mut cache = PageCache::new(&config, &backings);

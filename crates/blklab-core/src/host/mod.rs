@@ -202,6 +202,15 @@ const OWN: &[Tunable] = &[
         help: "1: a direct read of up to 4 KiB of a file has a plug, as in btrfs and f2fs; 0: it has none, as in ext4 \
                and XFS since Linux 7.3",
     },
+    Tunable {
+        name: "large_folios",
+        unit: Unit::Count,
+        default: 1,
+        min: 0,
+        max: 1,
+        help: "1: the page cache has folios of several pages, at whose multiples read-ahead ends since Linux 7.3; \
+               0: it has not, as a kernel without huge pages (CONFIG_TRANSPARENT_HUGEPAGE), such as a guest's",
+    },
 ];
 
 /// The host's CPUs and the costs of work on them.
@@ -244,6 +253,8 @@ pub struct Host {
     pub partitions: bool,
     /// Direct reads of at most a block of a file have a plug: the file system is another than ext4 and XFS.
     pub plugs_small_reads: bool,
+    /// See [`crate::pagecache::MemoryConfig::large_folios`].
+    pub large_folios: bool,
     /// Copying between a process and the page cache; 0: it takes no time.
     pub copy_mb_s: u64,
 }
@@ -269,6 +280,7 @@ impl Host {
         clock_stands: false,
         partitions: false,
         plugs_small_reads: false,
+        large_folios: true,
         copy_mb_s: 0,
     };
 
@@ -307,6 +319,7 @@ impl Host {
             clock_stands: get("clock_stands") > 0,
             partitions: get("partitions") > 0,
             plugs_small_reads: get("plugs_small_reads") > 0,
+            large_folios: get("large_folios") > 0,
             copy_mb_s: get("copy_mb_s"),
         }
     }

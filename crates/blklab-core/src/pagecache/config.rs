@@ -87,6 +87,9 @@ pub struct MemoryConfig {
     pub ticks: Ticks,
     /// CPUs, each of which counts some pages before all see them.
     pub cpus: u16,
+    /// The cache of a file may have folios of several pages. Here they only set where read-ahead ends; all
+    /// else is done page by page.
+    pub large_folios: bool,
     /// What the host's version of Linux does.
     pub kernel: Kernel,
 }
@@ -122,6 +125,7 @@ impl MemoryConfig {
             dirty_writeback: centiseconds("dirty_writeback_centisecs"),
             ticks,
             cpus,
+            large_folios: true,
             kernel,
         }
     }

@@ -36,6 +36,7 @@ pub use sync::{SyncCursor, SyncStep};
 pub use throttle::Dirtier;
 
 use crate::containers::few::Few;
+use crate::kernel::Kernel;
 use crate::units::Nanos;
 use pages::{Pages, line_end, line_mask, page_bit};
 use shares::{Completed, Completions};
@@ -157,9 +158,9 @@ pub struct PageCache {
     /// Pages dirtied by all writers since the last check.
     unchecked: u64,
     completions: Completions,
-    /// See [`Kernel`](crate::kernel::Kernel).
-    background_share_has_floor: bool,
-    copies_before_it_waits: bool,
+    kernel: Kernel,
+    /// See [`MemoryConfig::large_folios`].
+    large_folios: bool,
 }
 
 impl PageCache {
@@ -183,8 +184,8 @@ impl PageCache {
             check_pages: (limit / 32).max(16),
             unchecked: 0,
             completions: Completions::new(config.ticks),
-            background_share_has_floor: config.kernel.background_share_has_floor,
-            copies_before_it_waits: config.kernel.copies_before_it_waits,
+            kernel: config.kernel,
+            large_folios: config.large_folios,
         }
     }
 
@@ -268,7 +269,7 @@ impl PageCache {
             let uncopied = bytes - (batch * PAGE_BYTES).saturating_sub(offset).min(bytes);
             return match wait {
                 None => Step { bytes, uncopied, wait: Some(Wait::Work) },
-                Some(_) if self.copies_before_it_waits => match reads && uncopied > 0 {
+                Some(_) if self.kernel.copies_before_it_waits => match reads && uncopied > 0 {
                     true => Step { bytes, uncopied, wait: Some(Wait::Work) },
                     false => Step { bytes, uncopied: 0, wait },
                 },

@@ -22,12 +22,19 @@ pub enum Advice {
     Random,
 }
 
+/// `MAX_PAGECACHE_ORDER`: a folio has at most 2 MiB.
+const MAX_ORDER: u32 = 9;
+/// `force_page_cache_ra` reads that many pages at a time, 2 MiB.
+const FORCED_PAGES: u64 = 512;
+
 /// Read-ahead state of one open file (`struct file_ra_state`), in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadAhead {
     start: u64,
     size: u64,
     async_size: u64,
+    /// The logarithm of the pages of the latest window's folios.
+    order: u32,
     max: u64,
     /// The disk's largest request.
     io_pages: u64,
@@ -43,6 +50,7 @@ impl ReadAhead {
             start: 0,
             size: 0,
             async_size: 0,
+            order: 0,
             max: if advice == Advice::Sequential { max * 2 } else { max },
             io_pages,
             random: advice == Advice::Random,
@@ -54,6 +62,19 @@ impl ReadAhead {
     /// largest request.
     fn max_window(&self, asked: u64) -> u64 {
         if asked > self.max && self.io_pages > self.max { asked.min(self.io_pages) } else { self.max }
+    }
+
+    /// The end of a window that is read ahead in time goes back to a multiple of its folios' pages, if
+    /// something is left. Folios are four times as large as those of the window before, within the
+    /// window (`page_cache_async_ra`, `page_cache_ra_order`).
+    fn align(&mut self, max: u64, large_folios: bool) {
+        let order = self.order + 2;
+        let align = 1 << order.min(max.trailing_zeros());
+        let end = (self.start + self.size) / align * align;
+        if end > self.start {
+            self.size = end - self.start;
+        }
+        self.order = if large_folios { order.min(MAX_ORDER).min(self.size.ilog2()) } else { 0 };
     }
 
     /// `get_next_ra_size`.
@@ -92,7 +113,10 @@ impl PageCache {
     ) {
         if ra.max == 0 || ra.random {
             let pages = if ra.max == 0 { 1 } else { asked.min(ra.io_pages.max(ra.max)) };
-            return self.start_read(file, index, pages, 0, out);
+            for done in (0..pages).step_by(FORCED_PAGES as usize) {
+                self.start_read(file, index + done, FORCED_PAGES.min(pages - done), 0, out);
+            }
+            return;
         }
         let max = ra.max_window(asked);
         let since_previous = index.wrapping_sub(ra.prev_pos / PAGE_BYTES);
@@ -114,6 +138,7 @@ impl PageCache {
             ra.async_size = 1;
         }
         ra.start = index;
+        ra.order = 0;
         self.start_read(file, index, ra.size, ra.async_size, out);
     }
 
@@ -146,6 +171,9 @@ impl PageCache {
             ra.start = index + 1 + cached;
             ra.size = ReadAhead::next_size(1 + cached + asked, max);
         }
+        if self.kernel.aligns_read_ahead {
+            ra.align(max, self.large_folios);
+        }
         ra.async_size = ra.size;
         self.start_read(file, ra.start, ra.size, ra.async_size, out);
     }
@@ -155,8 +183,10 @@ impl PageCache {
     /// before the end.
     fn start_read(&mut self, file: FileId, index: u64, pages: u64, lookahead: u64, out: &mut Vec<PageRange>) {
         let file_pages = self.pages.size_bytes(file).div_ceil(PAGE_BYTES);
-        let pages = pages.min(file_pages.saturating_sub(index));
-        let mark = pages.checked_sub(lookahead).map(|offset| index + offset);
+        let to_the_end = file_pages.saturating_sub(index);
+        let has_mark = !self.kernel.last_window_has_no_mark || pages < to_the_end;
+        let pages = pages.min(to_the_end);
+        let mark = pages.checked_sub(lookahead).filter(|_| has_mark).map(|offset| index + offset);
         let absent = |cache: &PageCache, first, wanted| wanted & !cache.pages.state(file, first).present();
         let needed =
             lines(index, index + pages).map(|(first, wanted)| absent(self, first, wanted).count_ones());

@@ -387,7 +387,7 @@ impl PageCache {
         let backing = &mut self.backings[at];
         dirty > self.background || {
             let completed = &mut backing.completed;
-            let share = if self.background_share_has_floor {
+            let share = if self.kernel.background_share_has_floor {
                 self.completions.share(completed, self.background, dirty, now)
             } else {
                 self.completions.of_written(completed, self.background, now)

@@ -41,18 +41,20 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
     Tunable {
         name: "max_sectors_kb",
         unit: Unit::Kibibytes,
-        default: 1280,
-        min: 4,
+        default: 0,
+        min: 0,
         max: 1 << 21,
-        help: "largest request; the disk's own limit (max_hw_sectors_kb) holds too",
+        help: "largest request; the disk's own limit (max_hw_sectors_kb) holds too; 0: the kernel's choice, 4096, and \
+               1280 before Linux 6.17 and under single-queue schedulers",
     },
     Tunable {
         name: "read_ahead_kb",
         unit: Unit::Kibibytes,
-        default: 128,
-        min: 0,
+        default: -1,
+        min: -1,
         max: 1 << 20,
-        help: "largest read-ahead window of buffered reads; 0: no read-ahead",
+        help: "largest read-ahead window of buffered reads; 0: no read-ahead; -1: the kernel's choice, 128, and twice \
+               max_sectors_kb for a rotational disk in Linux 7.3",
     },
     Tunable {
         name: "wbt_lat_usec",

@@ -15,6 +15,8 @@ from blklab.host.roots import Roots
 
 _SCSI = "devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0"
 _NVME = "devices/pci0000:00/0000:01:00.0/nvme/nvme0"
+_MAX_SECTORS_KB = 4096
+"""The default of Linux since 6.17."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ def written(facts: Facts, top: Path) -> tuple[Path, Roots]:
         "queue/zoned": "none",
         "queue/logical_block_size": "512",
         "queue/nr_requests": "64" if facts.hw_queues == 1 else "1023",
-        "queue/read_ahead_kb": "128",
-        "queue/max_sectors_kb": "1280",
+        "queue/read_ahead_kb": str(2 * _MAX_SECTORS_KB if facts.rotational else 128),
+        "queue/max_sectors_kb": str(_MAX_SECTORS_KB),
         "queue/wbt_lat_usec": "75000" if facts.rotational else "2000",
     }
     for queue in range(facts.hw_queues):

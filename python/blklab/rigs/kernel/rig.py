@@ -358,9 +358,8 @@ class KernelRig(ModelledDisks):
         host = self.check_host(experiment.host)
         limits = core.disk_model(experiment.disk).limits
         requests = {} if kernel.has_transports else _requests(chosen.name, limits)
-        asked = chosen.queue()
-        depth = _async_depth(chosen.name, requests and requests | asked, kernel.version)
-        queue = requests | depth | asked
+        depth = _async_depth(chosen.name, requests and requests | chosen.changed, kernel.version)
+        queue = requests | depth
         files = experiment.files
         data: dict[str, Any] = {"data": "none" if work.program is None else "memory"}
         if files is not None:

@@ -14,9 +14,10 @@ use crate::units::Bytes;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// The defaults, on four CPUs with 1,000 ticks a second.
+/// The defaults, on four CPUs with 1,000 ticks a second, without large folios.
 fn config() -> MemoryConfig {
-    MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4, Kernel::LATEST)
+    let config = MemoryConfig::new(&MemoryConfig::settings(), Ticks::per_second(1000), 4, Kernel::LATEST);
+    MemoryConfig { large_folios: false, ..config }
 }
 
 /// Writes by a process that uses no CPU time, until it must wait or is done.

@@ -54,6 +54,38 @@ fn small_sequential_reads_double_the_window_up_to_read_ahead_kb() {
     assert_eq!(reader.sequence(12 * KIB, 92 * 4 * KIB, 4 * KIB), [(12, 16), (28, 32), (60, 32), (92, 32)]);
 }
 
+/// The windows of a reader of single pages from the file's beginning.
+fn windows_from(config: &MemoryConfig) -> Vec<(u64, u32)> {
+    let mut reader = Reader::new(64 * MIB, 1280, Advice::Normal);
+    reader.cache = PageCache::new(config, &[disk(1280)]);
+    reader.file = reader.cache.add_file(64 * MIB, BackingId(0));
+    reader.ra = reader.cache.open(reader.file, Advice::Normal);
+    reader.sequence(0, 124 * 4 * KIB, 4 * KIB)
+}
+
+#[test]
+fn since_7_3_windows_end_at_multiples_of_folios_which_grow() {
+    // Windows of 4, 8, 16 and then 32 pages, each from the end of the one before.
+    let small = [(0, 4), (4, 8), (12, 16), (28, 32), (60, 32), (92, 32), (124, 32)];
+    let before = MemoryConfig { kernel: Kernel::of(6012), large_folios: true, ..config() };
+    assert_eq!(windows_from(&before), small, "6.12 aligns nothing");
+    // Without large folios the order is 2 each time: all these ends are multiples of four pages.
+    assert_eq!(windows_from(&config()), small);
+    // With them it is 2, 4 and so on, but no larger than the window before allows (its logarithm) plus 2, and at
+    // most 5, 32 pages: 28 goes back to 16, then 24 stays, since 16 would leave nothing, 40 goes back to 32, and
+    // so on, until a window of 32 begins at a multiple of 32.
+    let large =
+        [(0, 4), (4, 8), (12, 4), (16, 8), (24, 8), (32, 16), (48, 16), (64, 32), (96, 32), (128, 32)];
+    assert_eq!(windows_from(&MemoryConfig { large_folios: true, ..config() }), large);
+}
+
+#[test]
+fn a_random_reader_asks_for_at_most_2_mib_at_a_time() {
+    // Advised random, 3 MiB at once, the disk's largest request 4 MiB.
+    let mut reader = Reader::new(64 * MIB, 4096, Advice::Random);
+    assert_eq!(reader.read(8 * MIB, 3 * MIB), [(2048, 512), (2560, 256)]);
+}
+
 #[test]
 fn posix_fadv_sequential_doubles_the_largest_window() {
     // 64-page window: get_init_ra_size(1, 64) = 4 (1 <= 64/32); get_next_ra_size doubles
@@ -126,9 +158,10 @@ fn cached_pages_in_front_of_a_miss_are_taken_for_a_stream() {
     }
     std::mem::swap(&mut ra, &mut reader.ra);
     assert_eq!(reader.read(1006 * 4 * KIB, 4 * KIB), [(1006, 7)]);
-    // The marker is on the last page, 1012; the next window is get_next_ra_size(7, 32) = 14.
+    // The marker is on the last page, 1012; the next window is get_next_ra_size(7, 32) = 14, and its end,
+    // 1027, goes back to a multiple of four pages.
     assert_eq!(reader.sequence(1007 * 4 * KIB, 1012 * 4 * KIB, 4 * KIB), []);
-    assert_eq!(reader.read(1012 * 4 * KIB, 4 * KIB), [(1013, 14)]);
+    assert_eq!(reader.read(1012 * 4 * KIB, 4 * KIB), [(1013, 11)]);
 }
 
 #[test]
@@ -156,8 +189,8 @@ fn interleaved_streams_on_one_open_file_keep_their_windows() {
     // History 2 > 1: size 2 + 1, async_size 1, marker on 8196.
     assert_eq!(reader.read(b + 8 * KIB, 4 * KIB), [(8194, 3)]);
     // a's marker on 4 is not where b's window expects one: 7 pages after it are cached, so start =
-    // 12, size = next(1 + 7 + 1) = 18.
-    assert_eq!(reader.sequence(a + 12 * KIB, a + 20 * KIB, 4 * KIB), [(12, 18)]);
+    // 12, size = next(1 + 7 + 1) = 18, and the end, 30, goes back to 28.
+    assert_eq!(reader.sequence(a + 12 * KIB, a + 20 * KIB, 4 * KIB), [(12, 16)]);
 }
 
 #[test]
