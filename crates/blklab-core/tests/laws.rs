@@ -25,6 +25,8 @@ const SCHEDULERS: &[&str] = &[
     "bfq:strict_guarantees=1,nr_requests=8",
     "bfq-2008",
     "bfq-2008:quantum=32,slice_idle=0",
+    "cfq-2008",
+    "cfq-2008:quantum=32,slice_idle=0",
     "none:nr_requests=4",
     "mq-deadline:nr_requests=8,max_sectors_kb=64",
 ];

@@ -68,7 +68,8 @@ fn arrival(at_us: u64, process: u32, op: Op, device: u16, sector: u64, sectors: 
 }
 
 const DISKS: &[&str] = &["wd10ezrx", "su800-128gb", "950pro-256gb", "optane-900p"];
-const SCHEDULERS: &[&str] = &["none", "noop", "deadline", "mq-deadline", "kyber", "cfq", "bfq", "bfq-2008"];
+const SCHEDULERS: &[&str] =
+    &["none", "noop", "deadline", "mq-deadline", "kyber", "cfq", "bfq", "bfq-2008", "cfq-2008"];
 
 /// Up to `most` arrivals of at most `sectors_max` sectors within `span_us`, on one device.
 fn arrivals(most: usize, sectors_max: u32, span_us: u64) -> impl Strategy<Value = Vec<ReplayIo>> {

@@ -24,6 +24,8 @@ _POWERS = (4, 16, 64, 256, 1024, 4096)
 """Tried for a tunable whose default, 0 or -1, means the kernel's choice."""
 _LONGER = (16_384, 65_536, 262_144)
 """Also tried for such a time in microseconds."""
+_LONGER = (16_384, 65_536, 262_144)
+"""Also tried for such a time in microseconds."""
 _FINER = "_us"
 """A tunable of this ending is another one in microseconds."""
 
@@ -116,9 +118,7 @@ def ladder(row: _core.Tunable) -> tuple[int, ...]:
     if (row.min, row.max) == (0, 1):
         return (0, 1)
     if row.default <= 0:
-        tried = {row.default, 0, *_POWERS}
-_LONGER = (16_384, 65_536, 262_144)
-"""Also tried for such a time in microseconds."""
+        tried = {row.default, 0, *_POWERS, *(_LONGER if row.unit == "us" else ())}
     else:
         tried = {row.default << step for step in range(_STEPS + 1)}
         tried |= {row.default >> step for step in range(_STEPS + 1) if row.default >> step}

@@ -13,6 +13,7 @@ mod tasks;
 pub mod bfq;
 pub mod bfq_2008;
 pub mod cfq;
+pub mod cfq_2008;
 pub mod deadline;
 pub mod journal;
 pub mod kyber;

@@ -55,6 +55,7 @@ schedulers! {
     Cfq => super::cfq::Cfq,
     Bfq => super::bfq::Bfq,
     Bfq2008 => super::bfq_2008::Bfq2008,
+    Cfq2008 => super::cfq_2008::Cfq2008,
 }
 
 /// What a scheduler costs its host.

@@ -1,9 +1,9 @@
 //! Completion of a request, and the idling that may follow.
 
 use super::Bfq2008;
-use super::parts::requests::Origin;
 use crate::request::{RequestId, RequestSlab};
 use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
+use crate::scheduler::shared::linux_2_6_28::requests::Origin;
 use crate::units::Nanos;
 
 /// The longest idling for a process that seeks: its next request is elsewhere anyway

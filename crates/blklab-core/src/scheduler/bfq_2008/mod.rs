@@ -66,19 +66,22 @@ mod tunables;
 mod tests;
 
 use super::journal::{Decision, Journal};
+use super::shared::linux_2_6_28::async_queues::AsyncQueues;
+use super::shared::linux_2_6_28::counts::Counts;
+use super::shared::linux_2_6_28::outgoing::Outgoing;
+use super::shared::linux_2_6_28::requests::Requests;
+use super::shared::linux_2_6_28::seeks::SeekDistance;
+use super::shared::linux_2_6_28::{is_sync, tasks};
 use super::shared::merge::MergeIndex;
 use super::shared::wf2q::Wf2q;
 use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
 use crate::request::{Bio, ProcessId, RequestId};
 use crate::ticks::Ticks;
 use crate::units::{Nanos, Sector};
-use parts::async_queues::AsyncQueues;
+use parts::QueueId;
 use parts::budgets::Budgets;
-use parts::counts::Counts;
 use parts::idle_timer::IdleTimer;
-use parts::outgoing::Outgoing;
 use parts::queueing::QueueingWatch;
-use parts::requests::Requests;
 use parts::service::Service;
 use queue::ProcessQueue;
 use tunables::{TUNABLES, Tuned};
@@ -91,7 +94,7 @@ pub struct Bfq2008 {
     tick: u64,
     journal: Journal,
 
-    requests: Requests,
+    requests: Requests<QueueId>,
     merges: MergeIndex,
     outgoing: Outgoing,
     counts: Counts,
@@ -99,8 +102,8 @@ pub struct Bfq2008 {
     wf2q: Wf2q,
     /// By leaf number.
     queues: Vec<ProcessQueue>,
-    tasks: parts::tasks::Tasks,
-    async_queues: AsyncQueues,
+    tasks: tasks::Tasks<QueueId>,
+    async_queues: AsyncQueues<QueueId>,
 
     service: Service,
     idle_timer: IdleTimer,
@@ -112,6 +115,12 @@ pub struct Bfq2008 {
 }
 
 impl Bfq2008 {
+    /// The request is in a queue and not chosen yet.
+    #[cfg(test)]
+    pub(super) fn is_in_queue(&self, id: RequestId) -> bool {
+        self.requests.is_waiting(id)
+    }
+
     #[inline]
     fn at(&mut self, queue: &Queue<'_>) {
         self.now = queue.now;
@@ -151,7 +160,7 @@ impl Scheduler for Bfq2008 {
             counts: Counts::default(),
             wf2q,
             queues: Vec::new(),
-            tasks: parts::tasks::Tasks::default(),
+            tasks: tasks::Tasks::new(SeekDistance::NONE),
             async_queues: AsyncQueues::new(tasks.cgroups().len()),
             service: Service::NONE,
             idle_timer: IdleTimer::NEW,
@@ -165,7 +174,7 @@ impl Scheduler for Bfq2008 {
     /// Merges only with requests of the bio's own queue (`bfq_allow_merge`).
     #[inline]
     fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
-        let q = self.tasks.queue_of(bio.process, requests::is_sync(bio.op, bio.sync))?;
+        let q = self.tasks.queue_of(bio.process, is_sync(bio.op, bio.sync))?;
         let (requests, backlog) = (&self.requests, &self.queues[q.index()].backlog);
         let allowed = |id: RequestId| requests.queue_of(id) == q;
         let end = bio.sector.offset(bio.sectors);

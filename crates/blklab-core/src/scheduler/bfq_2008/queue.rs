@@ -2,10 +2,10 @@
 //! of one priority.
 
 use super::parts::budgets::Allowance;
-use super::parts::idle_window::IdleWindow;
-use super::parts::requests::Backlog;
 use super::parts::turn::Turn;
 use crate::request::ProcessId;
+use crate::scheduler::shared::linux_2_6_28::idle_window::IdleWindow;
+use crate::scheduler::shared::linux_2_6_28::requests::Backlog;
 use crate::scheduler::shared::wf2q::Class;
 
 /// What a queue is, which does not change, and its parts.

@@ -2,18 +2,15 @@
 
 use super::Bfq2008;
 use super::parts::QueueId;
-use super::parts::priority::Priority;
-use super::parts::requests::Origin;
-use super::parts::tasks::{TaskIndex, Tasks};
 use super::queue::ProcessQueue;
-use crate::request::{Op, RequestId, RequestSlab};
+use crate::request::{RequestId, RequestSlab};
 use crate::scheduler::Queue;
 use crate::scheduler::journal::IdleEnd;
-
-/// The request is synchronous, as the kernel sees it.
-pub(super) fn is_sync(op: Op, sync: bool) -> bool {
-    sync || !op.is_write()
-}
+use crate::scheduler::shared::linux_2_6_28::is_sync;
+use crate::scheduler::shared::linux_2_6_28::priority::Priority;
+use crate::scheduler::shared::linux_2_6_28::requests::Origin;
+use crate::scheduler::shared::linux_2_6_28::tasks::{TaskIndex, process_at};
+use crate::scheduler::shared::wf2q::weight_of_level;
 
 impl Bfq2008 {
     /// Assigns the request to a queue (`bfq_set_request`), if it has none yet.
@@ -31,7 +28,7 @@ impl Bfq2008 {
     /// The process's queue, created if needed; all processes of one priority in a group share one
     /// asynchronous queue (`bfq_get_queue`).
     fn queue_for(&mut self, queue: &Queue<'_>, task: TaskIndex, sync: bool) -> QueueId {
-        let process = Tasks::process_at(task);
+        let process = process_at(task);
         if let Some(q) = self.tasks.queue_of(process, sync) {
             return q;
         }
@@ -39,7 +36,7 @@ impl Bfq2008 {
         let priority = Priority::of(known.prio);
         let existing = if sync { None } else { self.async_queues.get(known.cgroup, priority) };
         let q = existing.unwrap_or_else(|| {
-            let q = self.wf2q.add_leaf(known.cgroup, priority.class(), priority.weight());
+            let q = self.wf2q.add_leaf(known.cgroup, priority.class(), weight_of_level(priority.level()));
             let own = || ProcessQueue::new(process, sync, priority.class(), self.budgets.first());
             if q.index() >= self.queues.len() {
                 self.queues.resize_with(q.index() + 1, own);

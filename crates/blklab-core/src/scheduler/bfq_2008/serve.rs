@@ -148,7 +148,7 @@ impl Bfq2008 {
 
     /// The process exits: if it is in service, its turn ends (`bfq_exit_bfqq`).
     pub(super) fn exit(&mut self, process: ProcessId) {
-        let own = self.tasks.exit(process);
+        let [_, own] = self.tasks.exit(process);
         if let Some(q) = own
             && self.service.is_of(q)
         {

@@ -1,8 +1,8 @@
 //! The table of tunables, and their values in the scheduler's units.
 
+use crate::scheduler::shared::linux_2_6_28::spans::in_ticks;
 use crate::scheduler::shared::nearest::BackSeek;
 use crate::scheduler::{QueueLimits, Settings, Tunable, Unit};
-use crate::units::Nanos;
 
 const fn tunable(name: &'static str, unit: Unit, default: i64, min: i64, help: &'static str) -> Tunable {
     Tunable { name, unit, default, min, max: i32::MAX as i64, help }
@@ -91,16 +91,7 @@ impl Tuned {
     pub fn new(settings: &Settings, limits: &QueueLimits) -> Tuned {
         let ticks = limits.ticks;
         let get = |name| settings.get(name);
-        // The defaults are fractions of a second in ticks: 8 ms are one tick of 10 ms, 125 ms are
-        // twelve. Values that were set are rounded up.
-        let span = |name, default_ms: u64| {
-            let ms = get(name) as u64;
-            if ms == default_ms {
-                (ticks.hz() * default_ms / 1000).max(1)
-            } else {
-                ticks.span(Nanos::from_millis(ms))
-            }
-        };
+        let span = |name, default_ms| in_ticks(settings, ticks, name, default_ms);
         let timeout_sync = span("timeout_sync", 125);
         Tuned {
             quantum: get("quantum") as u32,

@@ -68,6 +68,7 @@ mod tunables;
 mod tests;
 
 use super::journal::{self, Decision, Journal};
+use super::shared::idling::Idling;
 use super::shared::merge::MergeIndex;
 use super::{CgroupId, Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
 use crate::request::{Bio, PrioClass, ProcessId, RequestId};
@@ -77,7 +78,6 @@ use parts::async_depth::AsyncDepth;
 use parts::contexts::{ContextId, Contexts};
 use parts::counts::Counts;
 use parts::groups::Groups;
-use parts::idling::Idling;
 use parts::lengths::Lengths;
 use parts::positions::Positions;
 use parts::queueing::QueueingWatch;

@@ -6,7 +6,7 @@ use crate::request::{Bio, PrioClass};
 use crate::scheduler::{Merge, registry};
 use crate::units::Sector;
 
-const ELEVATORS: [&str; 6] = ["noop", "deadline", "mq-deadline", "cfq", "bfq", "bfq-2008"];
+const ELEVATORS: [&str; 7] = ["noop", "deadline", "mq-deadline", "cfq", "bfq", "bfq-2008", "cfq-2008"];
 
 fn sized(sector: u64, sectors: u32) -> Bio {
     Bio { sector: Sector(sector), sectors, ..bio(Read, 0) }
@@ -81,7 +81,7 @@ fn a_request_once_refused_for_its_size_takes_no_more_in_front() {
 
 #[test]
 fn a_refusal_dies_with_its_request() {
-    for name in ["deadline", "mq-deadline", "cfq", "bfq-2008"] {
+    for name in ["deadline", "mq-deadline", "cfq", "bfq-2008", "cfq-2008"] {
         let mut rig = Rig::new(name, &[]);
         rig.submit(sized(100, 60));
         rig.submit(sized(92, 8));
@@ -112,7 +112,7 @@ fn in_a_list_the_first_request_that_adjoins_decides() {
 
 #[test]
 fn a_request_once_refused_for_its_size_is_not_joined_either() {
-    for name in ["deadline", "mq-deadline", "cfq", "bfq-2008"] {
+    for name in ["deadline", "mq-deadline", "cfq", "bfq-2008", "cfq-2008"] {
         for refused in [false, true] {
             let mut rig = Rig::new(name, &[]);
             rig.submit(sized(100, 60));
@@ -129,7 +129,7 @@ fn a_request_once_refused_for_its_size_is_not_joined_either() {
 
 #[test]
 fn filling_a_gap_joins_the_requests_on_both_sides() {
-    for name in ["deadline", "mq-deadline", "cfq", "bfq-2008"] {
+    for name in ["deadline", "mq-deadline", "cfq", "bfq-2008", "cfq-2008"] {
         let mut rig = Rig::new(name, &[]);
         rig.submit(bio(Read, 100));
         rig.submit(bio(Read, 500));

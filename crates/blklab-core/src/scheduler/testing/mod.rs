@@ -4,6 +4,7 @@
 mod deadline_rules;
 mod merge_rules;
 mod properties;
+pub(in crate::scheduler) mod world;
 
 use std::collections::BTreeMap;
 

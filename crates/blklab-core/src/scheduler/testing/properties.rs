@@ -103,6 +103,10 @@ fn promises_one(rig: &Rig, hw_queue: u16) -> bool {
             let busy = !rig.in_flight.is_empty() || bfq.next_timer() != Nanos::NEVER;
             !busy && waiting.next().is_some()
         }
+        AnyScheduler::Cfq2008(cfq) => {
+            let busy = !rig.in_flight.is_empty() || cfq.next_timer() != Nanos::NEVER;
+            !busy && waiting.next().is_some()
+        }
         // The other schedulers never hold requests back.
         _ => waiting.next().is_some(),
     }

@@ -15,7 +15,7 @@
 //! sectors are not in the patch.
 
 use super::QueueId;
-use super::tasks::TaskIndex;
+use crate::scheduler::shared::linux_2_6_28::tasks::TaskIndex;
 use crate::units::Nanos;
 
 /// The turn of the queue in service, or of none.

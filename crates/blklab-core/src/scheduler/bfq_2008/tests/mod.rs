@@ -2,7 +2,6 @@
 
 mod promises;
 mod turns;
-mod world;
 
 use crate::request::Op::{Read, Write};
 use crate::request::{Bio, IoPrio, PrioClass, ProcessId};

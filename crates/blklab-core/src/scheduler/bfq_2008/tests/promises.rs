@@ -1,8 +1,8 @@
 //! Properties that hold for processes with any behaviour and priority.
 
-use super::world::{Reader, World};
 use super::*;
 use crate::request::PrioClass::{BestEffort, Idle, RealTime};
+use crate::scheduler::testing::world::{Reader, World};
 use proptest::prelude::*;
 
 const SLICE_IDLE: Nanos = Nanos::from_millis(8);
@@ -41,7 +41,7 @@ proptest! {
             task: level(BestEffort, at), sectors: size * 8, random: false, think: Nanos::ZERO, count: u32::MAX,
         };
         let readers: Vec<_> = levels.iter().map(reader).collect();
-        let mut world = World::new(&[("max_budget", max_budget)], &readers);
+        let mut world = World::new(NAME, &[("max_budget", max_budget)], &readers);
         let all: f64 = levels.iter().map(|&(at, _)| f64::from(8 - at)).sum();
         while world.step(Nanos::from_secs(3)).is_some() {
             let total: u64 = world.served.iter().sum();
@@ -61,7 +61,7 @@ proptest! {
         readers in prop::collection::vec(any_reader(any_class()), 2..7)
     ) {
         let rank = |class| [RealTime, BestEffort, Idle].iter().position(|&other| other == class);
-        let mut world = World::new(&[], &readers);
+        let mut world = World::new(NAME, &[], &readers);
         while let Some(begun) = world.step(Nanos::from_secs(4)) {
             for process in begun {
                 let own = rank(readers[process].task.prio.class);
@@ -78,7 +78,7 @@ proptest! {
     fn no_process_holds_the_disk_beyond_slice_idle_while_others_wait(
         readers in prop::collection::vec(any_reader(any_class()), 2..7)
     ) {
-        let mut world = World::new(&[], &readers);
+        let mut world = World::new(NAME, &[], &readers);
         while world.step(Nanos::from_secs(4)).is_some() {
             prop_assert!(world.free_longest <= SLICE_IDLE, "free for {} at {}", world.free_longest, world.rig.now);
         }
@@ -89,7 +89,7 @@ proptest! {
     /// processes that pause are not charged for their time, see the traits that are kept.
     #[test]
     fn no_process_starves(readers in prop::collection::vec(any_reader(Just(BestEffort)), 2..7)) {
-        let mut world = World::new(&[], &readers);
+        let mut world = World::new(NAME, &[], &readers);
         while world.step(Nanos::from_secs(8)).is_some() {}
         let weight = |reader: &Reader| 8 - u64::from(reader.task.prio.level);
         for (place, reader) in readers.iter().enumerate() {

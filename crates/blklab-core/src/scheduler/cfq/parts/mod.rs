@@ -6,7 +6,6 @@ pub(super) mod contexts;
 pub(super) mod counts;
 pub(super) mod groups;
 pub(super) mod idle_window;
-pub(super) mod idling;
 pub(super) mod lengths;
 pub(super) mod positions;
 pub(super) mod queueing;

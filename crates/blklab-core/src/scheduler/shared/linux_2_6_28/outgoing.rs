@@ -1,6 +1,6 @@
 //! The dispatch list: chosen requests on their way to the disk, sorted once more.
 //!
-//! The single-queue block layer's `queue_head`, with `elv_dispatch_sort` of Linux 4.12: upwards from
+//! The single-queue block layer's `queue_head`, with `elv_dispatch_sort`, which is the same in 2.6.28 and 4.12: upwards from
 //! the end of the last dispatched request, then from the lowest on. Reads, writes and discards keep
 //! their order among each other.
 
@@ -10,7 +10,7 @@ use crate::units::Sector;
 
 /// The list, and where the disk's head is.
 #[derive(Debug)]
-pub(in crate::scheduler::bfq_2008) struct Outgoing {
+pub(in crate::scheduler) struct Outgoing {
     links: Links,
     list: List,
     count: usize,

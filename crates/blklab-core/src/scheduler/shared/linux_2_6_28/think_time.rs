@@ -5,15 +5,14 @@
 //! ([`idle_window`](super::idle_window)).
 //!
 //! The state of a process is the tick of its last completion, and a mean of its think times, in which
-//! each new one counts an eighth, as in CFQ of that time. The mean is kept as two sums in 256ths, of
-//! samples and of ticks. A synchronous completion sets the tick; each request that comes adds a sample,
+//! each new one counts an eighth. The mean is kept as two sums in 256ths, of samples and of ticks. A synchronous completion sets the tick; each request that comes adds a sample,
 //! at most twice `slice_idle`, so that one long pause does not hide the short ones after it. Before the
 //! third request there is no answer, and the window stays as it is.
 //!
 //! A process with several requests in flight need not have thought at all: each of its requests is
 //! counted from the latest completion, whichever request that was.
 //!
-//! Follows `bfq_update_io_thinktime` of the patch. Left out: nothing. As in the kernel, a think time
+//! Follows `cfq_update_io_thinktime`. Left out: nothing. As in the kernel, a think time
 //! shorter than a tick counts as none or as one tick.
 
 /// A mean of more samples than this (in 256ths, weighted) is valid.
@@ -21,7 +20,7 @@ const ENOUGH: u32 = 80;
 
 /// The think time of one process.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::scheduler::bfq_2008) struct ThinkTime {
+pub(in crate::scheduler) struct ThinkTime {
     /// The tick of the last completion.
     last_end: u64,
     samples: u32,

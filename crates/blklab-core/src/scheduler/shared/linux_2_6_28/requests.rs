@@ -6,11 +6,10 @@
 //! neighbours by sector. Instead of it goes the oldest request, if that has expired; this is checked
 //! once in each turn.
 //!
-//! Follows `sort_list`, `fifo`, `next_rq` and `dispatched` of `bfq_queue` in the patch:
-//! `bfq_choose_req`, `bfq_find_next_rq`, `bfq_check_fifo`, `bfq_add_rq_rb`, `bfq_reposition_rq_rb`,
-//! `bfq_remove_request`, and the fifo's part of `bfq_merged_requests`.
+//! Follows `sort_list`, `fifo`, `next_rq` and `dispatched` of `cfq_queue`: `cfq_choose_req`,
+//! `cfq_find_next_rq`, `cfq_check_fifo`, `cfq_add_rq_rb`, `cfq_reposition_rq_rb`, `cfq_remove_request`,
+//! and the fifo's part of `cfq_merged_requests`.
 
-use super::QueueId;
 use super::tasks::TaskIndex;
 use crate::containers::lists::{Links, List};
 use crate::containers::sorted::Sorted;
@@ -33,8 +32,8 @@ enum State {
 
 /// What a request is: fixed when it gets its queue.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::scheduler::bfq_2008) struct Origin {
-    pub queue: QueueId,
+pub(in crate::scheduler) struct Origin<Q> {
+    pub queue: Q,
     pub task: TaskIndex,
     pub sync: bool,
     /// The tick in which it was created.
@@ -42,16 +41,16 @@ pub(in crate::scheduler::bfq_2008) struct Origin {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Tracked {
+struct Tracked<Q> {
     state: State,
-    origin: Origin,
+    origin: Origin<Q>,
     /// The sector by which it was sorted in.
     sector: Sector,
 }
 
 /// The requests of one queue.
 #[derive(Debug)]
-pub(in crate::scheduler::bfq_2008) struct Backlog {
+pub(in crate::scheduler) struct Backlog {
     sorted: Sorted,
     fifo: List,
     next: Option<RequestId>,
@@ -116,14 +115,14 @@ impl Backlog {
 
 /// All requests, by number, and the order of those that wait.
 #[derive(Debug)]
-pub(in crate::scheduler::bfq_2008) struct Requests {
-    slots: Vec<Tracked>,
+pub(in crate::scheduler) struct Requests<Q> {
+    slots: Vec<Tracked<Q>>,
     links: Links,
     back_seek: BackSeek,
 }
 
-impl Requests {
-    pub fn new(requests: usize, back_seek: BackSeek) -> Requests {
+impl<Q: Copy> Requests<Q> {
+    pub fn new(requests: usize, back_seek: BackSeek) -> Requests<Q> {
         Requests { slots: Vec::with_capacity(requests), links: Links::with_capacity(requests), back_seek }
     }
 
@@ -140,7 +139,7 @@ impl Requests {
     }
 
     /// The request gets its queue.
-    pub fn attach(&mut self, id: RequestId, origin: Origin) {
+    pub fn attach(&mut self, id: RequestId, origin: Origin<Q>) {
         let slot = Tracked { state: State::Attached, origin, sector: Sector(0) };
         if id.index() >= self.slots.len() {
             self.slots.resize(id.index() + 1, Tracked { state: State::Absent, ..slot });
@@ -149,12 +148,12 @@ impl Requests {
     }
 
     #[inline]
-    pub fn origin(&self, id: RequestId) -> Origin {
+    pub fn origin(&self, id: RequestId) -> Origin<Q> {
         self.slots[id.index()].origin
     }
 
     #[inline]
-    pub fn queue_of(&self, id: RequestId) -> QueueId {
+    pub fn queue_of(&self, id: RequestId) -> Q {
         self.slots[id.index()].origin.queue
     }
 
@@ -243,20 +242,19 @@ impl Requests {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::leaves;
     use super::*;
 
     const HEAD: Sector = Sector(1000);
 
     /// A queue with waiting requests at these sectors, one from each tick.
-    fn queue(sectors: &[u64]) -> (Requests, Backlog, Vec<RequestId>) {
+    fn queue(sectors: &[u64]) -> (Requests<char>, Backlog, Vec<RequestId>) {
         let mut requests = Requests::new(8, BackSeek { max: 16, penalty: 2 });
-        let (mut backlog, own) = (Backlog::default(), leaves(1)[0]);
+        let mut backlog = Backlog::default();
         let mut ids = Vec::new();
         for (number, &sector) in sectors.iter().enumerate() {
             let id = RequestId(number as u32);
             assert!(!requests.is_attached(id));
-            requests.attach(id, Origin { queue: own, task: 1, sync: true, since: number as u64 });
+            requests.attach(id, Origin { queue: 'q', task: 1, sync: true, since: number as u64 });
             requests.insert(&mut backlog, id, Sector(sector), HEAD);
             ids.push(id);
         }

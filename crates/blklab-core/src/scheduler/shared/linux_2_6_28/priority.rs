@@ -1,9 +1,8 @@
-//! A process's effective I/O priority, and the weight that follows from it.
+//! A process's effective I/O priority: its class and level.
 //!
-//! The priority decides two things. The class decides the service tree: real time goes first, then best
-//! effort, and the idle class only when no other has requests. The level decides the weight: 8 minus the
-//! level, so that level 0 gets eight times the sectors of level 7. In the idle class all processes are
-//! equal.
+//! The class decides the order of service: real time goes first, then best effort, and the idle class
+//! only when no other has requests. The level decides the share: a slice of CFQ, a weight of BFQ. In the
+//! idle class all processes are equal.
 //!
 //! A process without a priority is best effort, level 4, as with nice 0. Each priority has a number
 //! below [`Priority::COUNT`], because all processes of one priority in a group share one queue of
@@ -16,7 +15,7 @@
 //! a process runs; the raised priority of a process that holds a file system's locks.
 
 use crate::request::{IoPrio, PrioClass};
-use crate::scheduler::shared::wf2q::{Class, weight_of_level};
+use crate::scheduler::shared::wf2q::Class;
 
 /// Level of a process without a priority, as with nice 0.
 const DEFAULT_LEVEL: u8 = 4;
@@ -24,7 +23,7 @@ const LEVELS: u8 = 8;
 
 /// The effective priority.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::scheduler::bfq_2008) struct Priority {
+pub(in crate::scheduler) struct Priority {
     class: Class,
     level: u8,
 }
@@ -46,9 +45,9 @@ impl Priority {
         self.class
     }
 
-    /// Proportional to 8 minus the level.
-    pub fn weight(self) -> u32 {
-        weight_of_level(self.level)
+    /// 0 to 7; that of the idle class is 7.
+    pub fn level(self) -> u8 {
+        self.level
     }
 
     /// Below [`Priority::COUNT`], different for each.
@@ -74,7 +73,7 @@ mod tests {
     fn without_a_priority_a_process_is_best_effort_level_4() {
         let (none, set) = (priority(PrioClass::None, 0), priority(PrioClass::BestEffort, 4));
         assert_eq!((none.class(), none.index()), (Class::BestEffort, set.index()));
-        assert_eq!(none.weight(), 4 * priority(PrioClass::BestEffort, 7).weight());
+        assert_eq!((none.level(), priority(PrioClass::Idle, 0).level()), (4, 7));
     }
 
     #[test]

@@ -1,19 +1,18 @@
 //! The queues of asynchronous requests: all processes of one priority in a group share one.
 //!
 //! Writeback writes the data of many processes and is itself one, so asynchronous requests say
-//! little about their process. Follows `async_bfqq` and `async_idle_bfqq` of `bfq_group` in the
-//! patch. Such a queue, once created, stays.
+//! little about their process. Follows `async_cfqq` and `async_idle_cfqq` of `cfq_data`, and in BFQ's patch
+//! those of each group; CFQ of that kernel has no groups. Such a queue, once created, stays.
 
-use super::QueueId;
 use super::priority::Priority;
 use crate::scheduler::CgroupId;
 
 /// The queues by group and priority, created with their first request.
 #[derive(Debug)]
-pub(in crate::scheduler::bfq_2008) struct AsyncQueues(Vec<Option<QueueId>>);
+pub(in crate::scheduler) struct AsyncQueues<Q>(Vec<Option<Q>>);
 
-impl AsyncQueues {
-    pub fn new(groups: usize) -> AsyncQueues {
+impl<Q: Copy> AsyncQueues<Q> {
+    pub fn new(groups: usize) -> AsyncQueues<Q> {
         AsyncQueues(vec![None; groups * Priority::COUNT])
     }
 
@@ -21,25 +20,24 @@ impl AsyncQueues {
         usize::from(group.0) * Priority::COUNT + priority.index()
     }
 
-    pub fn get(&self, group: CgroupId, priority: Priority) -> Option<QueueId> {
-        self.0[AsyncQueues::place(group, priority)]
+    pub fn get(&self, group: CgroupId, priority: Priority) -> Option<Q> {
+        self.0[Self::place(group, priority)]
     }
 
-    pub fn set(&mut self, group: CgroupId, priority: Priority, q: QueueId) {
-        self.0[AsyncQueues::place(group, priority)] = Some(q);
+    pub fn set(&mut self, group: CgroupId, priority: Priority, q: Q) {
+        self.0[Self::place(group, priority)] = Some(q);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::leaves;
     use super::*;
     use crate::request::{IoPrio, PrioClass};
 
     #[test]
     fn a_queue_is_shared_within_a_group_and_a_priority() {
         let of = |level| Priority::of(IoPrio { class: PrioClass::BestEffort, level });
-        let (mut queues, q) = (AsyncQueues::new(2), leaves(2));
+        let (mut queues, q) = (AsyncQueues::new(2), ['a', 'b']);
         queues.set(CgroupId(0), of(7), q[0]);
         queues.set(CgroupId(1), of(0), q[1]);
         assert_eq!(queues.get(CgroupId(0), of(7)), Some(q[0]));

@@ -2,12 +2,11 @@
 //!
 //! Only synchronous queues outside the idle class can have one. It closes while the process's think
 //! time is longer than `slice_idle`, while idling is switched off, and for a process that seeks on a
-//! disk that queues commands. Follows the flag `idle_window` and `bfq_update_idle_window` of the
-//! patch.
+//! disk that queues commands. Follows the flag `idle_window` and `cfq_update_idle_window`.
 
 /// The window of one queue.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::scheduler::bfq_2008) struct IdleWindow {
+pub(in crate::scheduler) struct IdleWindow {
     /// The queue can have a window.
     possible: bool,
     open: bool,

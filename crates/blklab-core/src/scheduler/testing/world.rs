@@ -1,9 +1,11 @@
 //! A disk with one request at a time, and processes that wait for each of their requests.
 
-use super::*;
-use crate::request::RequestId;
-use crate::scheduler::AnyScheduler;
-use crate::units::Sector;
+use super::{Rig, bio, limits};
+use crate::request::Op::Read;
+use crate::request::{Bio, ProcessId, RequestId};
+use crate::scheduler::journal::{Decision, Note};
+use crate::scheduler::{AnyScheduler, QueueLimits, Task, Tasks};
+use crate::units::{Nanos, Sector};
 
 /// The time of a request that does not begin where the last one ended.
 const SEEK: Nanos = Nanos::from_millis(8);
@@ -12,7 +14,7 @@ const SECTOR: Nanos = Nanos(5_000);
 
 /// A process that reads: after each completion it thinks, then sends the next request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader {
+pub(in crate::scheduler) struct Reader {
     pub task: Task,
     pub sectors: u32,
     pub random: bool,
@@ -21,7 +23,7 @@ pub(super) struct Reader {
     pub count: u32,
 }
 
-pub(super) struct World {
+pub(in crate::scheduler) struct World {
     pub rig: Rig,
     readers: Vec<Reader>,
     /// The time and sector of each reader's next request.
@@ -37,13 +39,20 @@ pub(super) struct World {
     /// while it waited.
     asked_at: Vec<u64>,
     pub waited: Vec<u64>,
+    /// When each reader sent its last request; then the longest time that one took.
+    asked_when: Vec<Nanos>,
+    pub took: Vec<Nanos>,
+    /// All decisions.
+    pub notes: Vec<Note>,
 }
 
 impl World {
-    pub fn new(tunables: &[(&str, i64)], readers: &[Reader]) -> World {
-        let tasks: Vec<_> = readers.iter().map(|reader| reader.task).collect();
-        let mut rig = with_prios(tunables, &tasks);
-        keep(&mut rig);
+    pub fn new(name: &str, tunables: &[(&str, i64)], readers: &[Reader]) -> World {
+        let tasks = readers.iter().map(|reader| reader.task).collect();
+        let root = Tasks::default().cgroups().to_vec();
+        let limits = QueueLimits { rotational: true, ..limits() };
+        let mut rig = Rig::with_tasks(name, tunables, limits, Tasks::new(tasks, root));
+        rig.scheduler.journal().expect("it has one").keep(Nanos::ZERO, 10_000);
         World {
             rig,
             due: (0..readers.len() as u64).map(|place| (Nanos::ZERO, place << 32)).collect(),
@@ -54,6 +63,9 @@ impl World {
             served: vec![0; readers.len()],
             asked_at: vec![0; readers.len()],
             waited: vec![0; readers.len()],
+            asked_when: vec![Nanos::ZERO; readers.len()],
+            took: vec![Nanos::ZERO; readers.len()],
+            notes: Vec::new(),
             readers: readers.to_vec(),
         }
     }
@@ -66,8 +78,11 @@ impl World {
 
     /// The request is in a queue and not chosen yet.
     pub fn is_in_queue(&self, id: RequestId) -> bool {
-        let AnyScheduler::Bfq2008(bfq) = &self.rig.scheduler else { panic!("another scheduler") };
-        bfq.requests.is_waiting(id)
+        match &self.rig.scheduler {
+            AnyScheduler::Bfq2008(bfq) => bfq.is_in_queue(id),
+            AnyScheduler::Cfq2008(cfq) => cfq.is_in_queue(id),
+            _ => panic!("another scheduler"),
+        }
     }
 
     /// Performs the next event, if it comes before `end`. Returns the processes whose turns began.
@@ -87,9 +102,11 @@ impl World {
             }
         }
         self.dispatch();
-        let notes = kept(&mut self.rig);
-        let begins = |note: &Note| matches!(note.decision, Decision::SliceStart { .. });
-        Some(notes.into_iter().filter(begins).map(|note| note.process.0 as usize).collect())
+        let notes = self.rig.scheduler.journal().expect("it has one").take().0;
+        let begins = |note: &&Note| matches!(note.decision, Decision::SliceStart { .. });
+        let begun = notes.iter().filter(begins).map(|note| note.process.0 as usize).collect();
+        self.notes.extend(notes);
+        Some(begun)
     }
 
     /// Sectors moved since the reader's last request.
@@ -105,6 +122,7 @@ impl World {
         self.completes = Nanos::NEVER;
         self.served[place] += u64::from(request.sectors);
         self.waited[place] = self.waited[place].max(self.waits(place));
+        self.took[place] = self.took[place].max(self.rig.now - self.asked_when[place]);
         let reader = &mut self.readers[place];
         reader.count -= 1;
         if reader.count > 0 {
@@ -118,9 +136,13 @@ impl World {
         let sector = std::mem::replace(&mut self.due[place].0, Nanos::NEVER);
         debug_assert!(sector <= self.rig.now);
         self.asked_at[place] = self.served.iter().sum();
-        let bio =
-            Bio { sectors: self.readers[place].sectors, ..of(place as u32, bio(Read, self.due[place].1)) };
-        self.rig.submit(bio);
+        self.asked_when[place] = self.rig.now;
+        let process = ProcessId(place as u32);
+        self.rig.submit(Bio {
+            sectors: self.readers[place].sectors,
+            process,
+            ..bio(Read, self.due[place].1)
+        });
     }
 
     fn dispatch(&mut self) {

@@ -2,23 +2,22 @@
 //!
 //! The active queue is empty, and the disk idles although other queues have requests: the next
 //! request of the process will probably be close. The wait ends when the request comes, when the
-//! timer expires, or when the queue loses its turn. A request of one page does not end it while no
-//! other queue is busy, because it may still grow by merges; so the wait has an end that is noted
-//! (once) and a timer that may run on.
+//! timer expires, or when the queue loses its turn. Under CFQ of Linux 4.12 a request of one page does not
+//! end it while no other queue is busy, because it may still grow by merges; so the wait has an end that is
+//! noted (once) and a timer that may run on.
 //!
-//! Whether a wait pays is not decided here, but in [`idle_window`](super::idle_window) and by the
-//! coordinator.
+//! Whether a wait pays is decided elsewhere: by the queue's idle window and by the scheduler.
 //!
 //! Follows the flag `wait_request` and the timer `idle_slice_timer` of Linux 4.12, which is set in
 //! `cfq_arm_slice_timer` and stopped in `cfq_del_timer`, `__cfq_set_active_queue` and
-//! `__cfq_slice_expired`. The kernel has the flag in each queue; only that of the active queue is
+//! `__cfq_slice_expired`; they are the same in 2.6.28, but for requests of one page. The kernel has the flag in each queue; only that of the active queue is
 //! ever set.
 
 use crate::units::Nanos;
 
 /// The wait, if there is one.
 #[derive(Debug)]
-pub(in crate::scheduler::cfq) struct Idling {
+pub(in crate::scheduler) struct Idling {
     /// The active queue's next request is waited for (`wait_request`).
     waits: bool,
     /// When the timer expires.

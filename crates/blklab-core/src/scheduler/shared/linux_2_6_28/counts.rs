@@ -7,17 +7,17 @@
 //!
 //! * `queued` says whether there is work, and whether the queue must be run when a process exits;
 //! * `in_driver` says when the disk is idle, so that idling may begin, and how many commands the disk
-//!   queues ([`queueing`](super::queueing));
+//!   queues;
 //! * `sync_flight` holds back asynchronous requests: none is chosen while a synchronous one is chosen
 //!   and has not completed, so writeback yields to sync I/O.
 //!
-//! Follows `queued`, `rq_in_driver` and `sync_flight` of `bfq_data` in the patch. The difference between
+//! Follows `rq_queued`, `rq_in_driver` and `sync_flight` of `cfq_data`. The difference between
 //! the last two is where they begin: at the disk, or already in the dispatch list. The number
-//! of busy queues is in B-WF2Q+.
+//! of busy queues is where their order is.
 
 /// The totals.
 #[derive(Debug, Default)]
-pub(in crate::scheduler::bfq_2008) struct Counts {
+pub(in crate::scheduler) struct Counts {
     queued: u32,
     in_driver: u32,
     sync_flight: u32,
