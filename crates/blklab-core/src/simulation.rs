@@ -512,10 +512,10 @@ mod tests {
             rows.map(|row| result.overview.sectors[row]).collect::<Vec<_>>()
         };
         // Linux 7.3 splits at 4 MiB, before 6.17 at 1280 KiB; 9 MiB are 7.2 times as much.
-        let whole = std::array::from_fn::<_, 1, _>(|_| 4096..22_528);
-        assert_eq!(sizes("none", &whole), [8192, 8192, 2048]);
+        let whole = std::slice::from_ref(&(4096..22_528));
+        assert_eq!(sizes("none", whole), [8192, 8192, 2048]);
         let smaller = "none:max_sectors_kb=1280";
-        assert_eq!(sizes(smaller, &whole), [2560, 2560, 2560, 2560, 2560, 2560, 2560, 512]);
+        assert_eq!(sizes(smaller, whole), [2560, 2560, 2560, 2560, 2560, 2560, 2560, 512]);
         // A bio of 256 pages more would go into the rest before it.
         let two = [4096..8192, 10_240..24_576];
         assert_eq!(sizes(smaller, &two), [2560, 1536, 2560, 2560, 2560, 2560, 2560, 1536]);

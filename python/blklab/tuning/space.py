@@ -24,8 +24,6 @@ _POWERS = (4, 16, 64, 256, 1024, 4096)
 """Tried for a tunable whose default, 0 or -1, means the kernel's choice."""
 _LONGER = (16_384, 65_536, 262_144)
 """Also tried for such a time in microseconds."""
-_LONGER = (16_384, 65_536, 262_144)
-"""Also tried for such a time in microseconds."""
 _FINER = "_us"
 """A tunable of this ending is another one in microseconds."""
 
