@@ -274,9 +274,10 @@ def test_a_guests_limits_of_the_queue_are_the_simulators(
     """Nothing sets them in a guest, unless the user does."""
     job = "[r]\nrw=read\nbs=64k\nsize=48m\n[w]\nrw=write\nbs=64k\nsize=48m\nend_fsync=1\n"
     options: dict[str, Any] = {"disk": disk, "scheduler": f"none{settings}"}
-    rig = {"rig": "kernel", "kernel": kernel, "driver": "native"}
+    rig: dict[str, Any] = {"rig": "kernel", "kernel": kernel, "driver": "native"}
     both = []
-    for on in ({}, rig):
+    here: dict[str, Any] = {}
+    for on in (here, rig):
         seen = blklab.simulate(job, **options, **on, host=specs.GUEST).overview
         commands = zip(seen.op, seen.sector, seen.sectors, strict=True)
         both.append(sorted((int(op), int(first), int(length)) for op, first, length in commands))

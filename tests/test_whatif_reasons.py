@@ -27,7 +27,7 @@ iodepth=64
 number_ios=1500
 [reader]
 rw=randread
-bs=4k
+bs=8k
 number_ios=150
 thinktime=2000
 """
@@ -41,7 +41,7 @@ size=64m
 thinktime=500
 [random]
 rw=randread
-bs=4k
+bs=8k
 size=8g
 offset=400g
 ioengine=libaio
