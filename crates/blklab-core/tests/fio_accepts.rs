@@ -178,7 +178,7 @@ fn job_files(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn fio_accepts_every_job_file_that_we_ship_and_so_do_we() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/blklab");
-    for (folder, least) in [("workloads", 8), ("studies", 10)] {
+    for (folder, least) in [("workloads", 8), ("studies", 7)] {
         let paths = job_files(&package.join(folder));
         assert!(paths.len() >= least, "{} job files in {folder}", paths.len());
         for path in paths {
