@@ -134,6 +134,10 @@ def io_cost_qos(
     return IoCostQos(p95_us("randread", figures.rrandiops), p95_us("randwrite", figures.wrandiops))
 
 
+_SCHEDULER = "none:max_sectors_kb=1280"
+"""Kernels that published figures were measured on: those before Linux 6.17 had smaller requests."""
+
+
 class Bench:
     """One measurement after another, each on a new instance of the disk."""
 
@@ -168,7 +172,9 @@ class Bench:
     def _directions(self, run: IoCostRun, seconds: float) -> Sequence[Direction]:
         text = run.job(self._size, seconds)
         entry = Entry("io.cost", Path("io.cost"), text)
-        result = simulate(entry, disk=self._disk, seed=self._seed, host=self._host)
+        result = simulate(
+            entry, disk=self._disk, scheduler=_SCHEDULER, seed=self._seed, host=self._host
+        )
         which = "read" if "read" in run.rw else "write"
         return [job.direction(which) for job in result.jobs]
 
