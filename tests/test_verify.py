@@ -160,7 +160,7 @@ def test_cells_drawn_from_the_matrix_agree_with_the_kernel(tmp_path: Path) -> No
         ("sas-10k", "mix-70-30", "mq-deadline"),
         # Through the page cache: they read ahead, sync and are throttled part-way through a call.
         ("optane-900p:hw_queues=1", "deliveries-buffered", "kyber"),
-        ("su800-128gb", "copy-buffered", "mq-deadline"),
+        ("sas-10k", "copy-buffered", "mq-deadline"),
     ],
 )
 def test_processes_whose_work_takes_time_are_the_same_to_the_last_digit(
