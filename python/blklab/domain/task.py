@@ -54,7 +54,7 @@ class Task:
         # The hash of a run on the bare disk is that of versions without file systems.
         if experiment["files"] is None:
             del experiment["files"]
-        # And that of a run whose programs' CPU time is as it is by default.
+        # The hash of a run with the default CPU time of programs is that of versions without it.
         if document["rig"]["cpu"] is None:
             del document["rig"]["cpu"]
         return sha256(_encoded(document)).hexdigest()

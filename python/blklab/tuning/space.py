@@ -21,7 +21,7 @@ from blklab.errors import InputError
 _STEPS = 4
 """Doublings to each side of a default."""
 _POWERS = (4, 16, 64, 256, 1024, 4096)
-"""Tried for a tunable whose default, 0 or -1, means the kernel's choice."""
+"""Tried where the default of a tunable, 0 or -1, means the kernel's choice."""
 _LONGER = (16_384, 65_536, 262_144)
 """Also tried for such a time in microseconds."""
 _FINER = "_us"

@@ -14,7 +14,7 @@
 //! such a write are under way, so that several share one.
 
 use super::wbt::Kind;
-use super::{Admission, Block, Manner, Restart, Submitted, Worker};
+use super::{Block, Manner, Restart, Submitted, Worker};
 use crate::disk::AnyDisk;
 use crate::request::{Bio, Op, ProcessId, Request, RequestId};
 use crate::scheduler::Generation;
@@ -72,8 +72,7 @@ impl Block {
         manner: Manner,
         disk: &mut AnyDisk,
     ) -> Submitted {
-        let is_new = manner.again.is_none() && manner.place != Admission::Given;
-        if is_new && !self.has_place(now, bio) {
+        if manner.is_first() && !self.has_place(now, bio) {
             return Submitted::NoPlace;
         }
         let write = Bio { op: Op::Write, ..*bio };

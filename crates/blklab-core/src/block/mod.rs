@@ -13,8 +13,8 @@
 //! Without a scheduler the driver refuses requests while the disk is full (`refused.rs`).
 //!
 //! Left out: a worker for each CPU (one runs for all, when the first process sleeps), requeueing
-//! after errors, I/O cost and latency controllers, zoned disks. A
-//! plug takes no time, since the process that fills it does not sleep before the flush.
+//! after errors, I/O cost and latency controllers, zoned disks. A plug takes no time, since the process
+//! that fills it does not sleep before the flush.
 
 /// The scheduler's view of the queue. A macro, since it borrows fields beside the scheduler's.
 macro_rules! queue {
@@ -324,12 +324,13 @@ impl Block {
             self.unplug(now, disk);
             return submitted;
         }
-        let may_merge = manner.again.is_none() && manner.place != Admission::Given;
-        if may_merge && (self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio)) {
-            return Submitted::Taken;
-        }
-        if may_merge && !self.has_place(now, bio) {
-            return Submitted::NoPlace;
+        if manner.is_first() {
+            if self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio) {
+                return Submitted::Taken;
+            }
+            if !self.has_place(now, bio) {
+                return Submitted::NoPlace;
+            }
         }
         if manner.again.is_some() && self.generation == Generation::MultiQueue {
             // A process that wakes to look for a tag runs the queue first (`blk_mq_get_tag`).

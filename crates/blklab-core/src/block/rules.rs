@@ -134,6 +134,12 @@ impl Manner {
     /// Without a plug, for the first time.
     pub const BARE: Manner = Manner { plugged: false, again: None, place: Admission::Unasked };
 
+    /// It has asked neither for a place nor for a request in vain: merges are tried, and a place is needed.
+    #[inline]
+    pub fn is_first(&self) -> bool {
+        self.again.is_none() && self.place != Admission::Given
+    }
+
     /// For an I/O on a device, one of at most two submitted at once, for the first time.
     #[inline]
     pub const fn on_a_device(op: Op, sectors: u32) -> Manner {

@@ -47,8 +47,8 @@ impl Block {
         }
     }
 
-    /// Marks the hardware queues whose worker runs on `cpu`. True if any worker runs there, of a hardware
-    /// queue or of the flushes.
+    /// Marks each hardware queue that has its worker on `cpu`. True if the worker of a hardware queue or
+    /// that of the flushes runs there.
     fn mark_workers_of(&mut self, cpu: u16) -> bool {
         let mut any = self.flushes.worker.is_on(cpu);
         if any {

@@ -69,8 +69,8 @@ impl Record {
         self.category & category::NOTIFY != 0
     }
 
-    /// A command of a driver or a program for the disk itself, such as `hdparm`'s questions: no I/O of the
-    /// block layer, whose counters leave it out.
+    /// A command of a driver or a program for the disk itself, such as `hdparm`'s questions. The block
+    /// layer's counters leave it out.
     pub fn is_passthrough(&self) -> bool {
         self.category & category::PC != 0
     }

@@ -1,8 +1,9 @@
 //! The slice of a queue: its end, and the rest of the last one.
 //!
 //! A turn begins without a slice, which starts when the first request of the turn completes: the disk may
-//! have been busy with another queue's requests until then. A queue whose turn was ended by another, or was
-//! found to be over at a completion, keeps what was left, or what it overran (below zero). The kernel
+//! have been busy with another queue's requests until then. If another queue ends
+//! the turn of a queue, or a completion finds it over, the queue keeps what was left of its slice, or what
+//! it overran (below zero). The kernel
 //! *adds* that to the time when the queue is due next.
 //!
 //! Follows `slice_end`, `slice_resid` and the flag `slice_new` of `cfq_queue` in Linux 2.6.28. The sectors

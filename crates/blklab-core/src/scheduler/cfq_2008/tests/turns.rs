@@ -5,7 +5,7 @@ use super::*;
 use crate::request::PrioClass::{BestEffort, Idle, RealTime};
 use crate::scheduler::testing::world::{Reader, World};
 
-/// How long the disk idles for a process whose requests are `apart` sectors apart; none: it does not.
+/// The time that the disk idles for a process with requests `apart` sectors apart; `None` if it does not idle.
 fn idles_for(rig: &mut Rig, apart: u64) -> Option<Nanos> {
     for place in 0..60 {
         rig.submit(of(0, bio(Read, place * apart)));
