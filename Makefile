@@ -10,8 +10,8 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path '*
 PROGRAMS := blklab-confine blklab-disk blklab-guest blklab-replay
 PROGRAM_DIR := python/blklab/bin
 # Real fio as the reference for job files and output; Chromium, driven by its driver, to look at the report; PostgreSQL
-# as a store; programs that are workloads; a virtual machine; the wall around guests; a tracer of opened files; a counter of instructions; the fuzzer's C++; the rest builds a kernel. Each is the command, with its package after a colon if the names differ.
-TEST_PACKAGES := fio bwrap:bubblewrap blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mkfs.f2fs:f2fs-tools cpio depmod:kmod udevadm:udev strace valgrind g++ gcc make flex bison bc patch xz:xz-utils
+# as a store; programs that are workloads; a virtual machine; the wall around guests; a tracer of opened files; an SSH server; a counter of instructions; the fuzzer's C++; the rest builds a kernel. Each is the command, with its package after a colon if the names differ.
+TEST_PACKAGES := fio bwrap:bubblewrap blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mkfs.f2fs:f2fs-tools cpio depmod:kmod udevadm:udev sshd:openssh-server strace valgrind g++ gcc make flex bison bc patch xz:xz-utils
 
 # Plotly's bundle of scatter and bar charts, only in npm's registry; its version and checksum are in package-lock.json.
 # Without it the pages hold all of Plotly, from the Python package.
@@ -43,6 +43,8 @@ FILE_SYSTEMS := ext4 xfs btrfs btrfs:nodatacow
 
 # The commit with which `make bench` compares the simulator's speed.
 BENCH_BASE ?= HEAD~1
+
+PLUGIN_TARGET := wasm32-unknown-unknown
 
 # Merges the counts of an instrumented core; an optional part of the compiler.
 PROFDATA = $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/llvm-profdata)
@@ -99,6 +101,10 @@ test-packages:
 	  else \
 	    echo "some tests will be skipped; to run them: apt-get install$$missing"; \
 	  fi; \
+	fi
+	@# Plug-ins are compiled for it.
+	@if command -v rustup >/dev/null && ! rustup target list --installed 2>/dev/null | grep -q '^$(PLUGIN_TARGET)$$'; then \
+	  timeout 180 rustup --quiet target add $(PLUGIN_TARGET) || echo "tests of plug-ins will be skipped; to run them: rustup target add $(PLUGIN_TARGET)"; \
 	fi
 
 check: $(VENV)/.dev  ## Formatting, lints, types
@@ -187,12 +193,15 @@ bench: $(VENV)/.pgo  ## Speed and size: core, whole processes, kernel and live r
 	$(BIN)/python benches/against.py --base $(BENCH_BASE)
 	$(BIN)/python benches/instructions.py --base $(BENCH_BASE)
 	$(BIN)/python benches/whole_process.py
+	$(BIN)/python benches/processes.py
 	$(BIN)/python benches/readers.py
+	$(BIN)/python benches/plugins.py
 	$(BIN)/blklab kernel build
 	$(BIN)/python benches/kernel_rig.py
 	@test "$$(id -u)" = 0 || echo "not the live rig's: they need root, for a loop device"
 	@test "$$(id -u)" != 0 || $(BIN)/python benches/live_rig.py
 	@test "$$(id -u)" != 0 || $(BIN)/python benches/recording.py
+	@test "$$(id -u)" != 0 || $(BIN)/python benches/watch.py
 
 wheel: $(PROGRAM_DIR)/.built $(PLOTLY)  ## An installable wheel in dist/, tried in a clean environment
 	@test -x $(BIN)/maturin || $(MAKE) $(VENV)/.created

@@ -5,6 +5,7 @@ Values and goals are stored. Whether a goal is met is computed when needed.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -125,6 +126,21 @@ def exit_code(figures: Sequence[Figure]) -> int:
             file=sys.stderr,
         )
     return bool(lost)
+
+
+def main(description: str | None, rounds: int, measures: Callable[[int], Sequence[Measure]]) -> int:
+    """A benchmark as a program: measure, print, store; 1 if a goal is missed by more than `LOSS`.
+    `rounds` by default."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--out", type=Path, help="also write the figures there, as JSON")
+    options = parser.parse_args()
+    here = machine()
+    found = measured(measures(options.rounds), options.rounds)
+    told(found)
+    if options.out:
+        keep(options.out, options.rounds, here, found, {})
+    return exit_code(found)
 
 
 def keep(

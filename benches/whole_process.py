@@ -8,14 +8,12 @@ benchmarks; ``docs/data/bench.json`` is the last output of ``--out``.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import figures
 from figures import BLKLAB, Measure
@@ -166,19 +164,5 @@ def measures(rounds: int) -> list[Measure]:
     return found
 
 
-def main() -> int:
-    """Measure, print, store; 1 if a goal is missed by more than `figures.LOSS`."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=_ROUNDS)
-    parser.add_argument("--out", type=Path, help="also write the figures there, as JSON")
-    options = parser.parse_args()
-    machine = figures.machine()
-    found = figures.measured(measures(options.rounds), options.rounds)
-    figures.told(found)
-    if options.out:
-        figures.keep(options.out, options.rounds, machine, found, {})
-    return figures.exit_code(found)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(figures.main(__doc__, _ROUNDS, measures))

@@ -21,6 +21,7 @@ from mkdocs.utils import meta
 from filled import ExampleError, filled
 from parts import (
     disks,
+    fleet,
     jobs,
     kernel_rig,
     measured,
@@ -33,7 +34,18 @@ from parts import (
 
 _MARK = re.compile(r"^<!-- generate: (.+?) -->$", re.MULTILINE)
 
-_PARTS = (disks, jobs, kernel_rig, measured, program, recordings, schedulers, studies, verify)
+_PARTS = (
+    disks,
+    fleet,
+    jobs,
+    kernel_rig,
+    measured,
+    program,
+    recordings,
+    schedulers,
+    studies,
+    verify,
+)
 _MAKERS: dict[str, Callable[..., str]] = {
     name: made
     for part in _PARTS

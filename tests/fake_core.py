@@ -22,6 +22,10 @@ class CancelToken:
         self.cancelled = True
 
 
+class TraceReading:
+    """The fake reads no traces."""
+
+
 class PanicException(BaseException):
     """The fake never panics."""
 
@@ -76,7 +80,11 @@ class Host:
 
 class Scheduler:
     def __init__(
-        self, name: str, settings: Sequence[tuple[str, str]] = (), real: bool = False
+        self,
+        name: str,
+        settings: Sequence[tuple[str, str]] = (),
+        real: bool = False,
+        plugin: None = None,
     ) -> None:
         self.name = name
         if self.name not in _SCHEDULERS:

@@ -30,6 +30,7 @@ from blklab.disks import DISKS
 from blklab.domain import specs
 from blklab.domain.core import environment, schedulers
 from blklab.domain.experiment import Experiment, Window
+from blklab.domain.result import Levels, PercentileSeries
 from blklab.errors import BlklabError
 from blklab.rigs.sim import SimRig
 from blklab.workloads import WORKLOADS
@@ -48,6 +49,9 @@ _IDEAL = "constant"
 _HOST_NAMES = ("memory_kib", "cpus", "submit_ns", "complete_ns")
 _CHOSEN_BY_KERNEL = {"max_sectors_kb": 1280, "read_ahead_kb": 128}
 """Where the default stands for the kernel's choice, values are drawn near these."""
+_NOT_HASHED = (Levels, PercentileSeries)
+"""Parts of a result that came after the hashes; what they count is in its series, too:
+`every_io_and_all_time_in_the_queue_is_in_its_row`, tests/test_over_time.py."""
 _VALUE_MAX = 1 << 40
 """The largest drawn value of a tunable: some have no other bound than an integer's."""
 
@@ -162,6 +166,8 @@ def _add(digest: Any, value: Any) -> None:
         for item in dataclasses.fields(value):
             # A part that this rig does not measure is left out: new ones leave the hashes alone.
             if item.default is None and getattr(value, item.name) is None:
+                continue
+            if isinstance(getattr(value, item.name), _NOT_HASHED):
                 continue
             digest.update(f"\n{item.name}=".encode())
             _add(digest, getattr(value, item.name))

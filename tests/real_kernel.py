@@ -14,7 +14,7 @@ import pytest
 
 from blklab.base.steps import Steps
 from blklab.errors import RunError
-from blklab.rigs.kernel import cache, source, tools, wall
+from blklab.rigs.kernel import cache, nfs, source, tools, wall
 from blklab.rigs.kernel.build import build
 from blklab.rigs.kernel.errors import KernelError
 
@@ -85,6 +85,14 @@ def with_file_systems() -> str:
     none. After the default one its build compiles what these need."""
     image()
     return build(name="file-systems", options=FILE_SYSTEMS, steps=_Told()).kernel.key
+
+
+@functools.cache
+def with_nfs() -> str:
+    """The key of the default kernel with an NFS server and client; skips with the reason where
+    there is none. It takes as long to build as the default one: with them every file is another."""
+    image()
+    return build(name="nfs", options=nfs.CONFIG, steps=_Told()).kernel.key
 
 
 def older(version: str) -> str:

@@ -97,5 +97,5 @@ def test_no_verdict_is_kept_with_figures(tmp_path: Path) -> None:
     figures.keep(file, 3, {}, [figure((4.0,), 5.0)], {})
     [row] = json.loads(file.read_text())["figures"]
     assert set(row) == {"what", "unit", "goal", "more_is_better", "values", "median"}
-    for name in ("bench", "kernel-rig", "live-rig"):
+    for name in ("bench", "processes", "kernel-rig", "live-rig"):
         assert '"met"' not in (DATA / f"{name}.json").read_text()

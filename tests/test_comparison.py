@@ -456,7 +456,7 @@ class Recording:
         for number, task in reversed(list(enumerate(tasks))):
             self.seen.append(task.experiment)
             found = carried_out(Task.from_bytes(task.to_bytes()), Plausible()).found
-            ended(Ended(number, found, now, now))
+            ended([Ended(number, found, now, now)])
 
 
 def test_any_executor_gives_the_same_in_the_order_of_the_plan() -> None:
@@ -473,8 +473,8 @@ def test_kept_runs_are_not_repeated_and_each_new_run_is_kept_under_its_number() 
     class Kept(Nowhere):
         numbers: ClassVar[list[int]] = []
 
-        def keep(self, number: int, finished: Finished) -> None:
-            self.numbers.append(number)
+        def keep(self, runs: Mapping[int, Finished]) -> None:
+            self.numbers.extend(runs)
 
     runs = plan(setup())
     before = dict(enumerate(measured()))

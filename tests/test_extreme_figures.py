@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from blklab import report
+from blklab.base.plain import plain
 from blklab.base.units import number_text
 from blklab.cli import app, comparison, console
 from blklab.domain import results_file
@@ -35,7 +36,6 @@ from blklab.experiment.statistics import Interval
 from blklab.experiment.summary import summarise
 from blklab.report import payload
 from blklab.report.parts import digits, script_json
-from blklab.study.kept_files import summary
 from blklab.study.words import figure
 from tests import fake_core, plausible
 from tests.test_comparison import described, measured
@@ -204,7 +204,7 @@ def test_claims_about_any_figures_are_judged_and_kept(
     rows = judged(tmp_path_factory.mktemp("study"), text, none=none, kyber=kyber)
     for row in rows:
         assert len(row.found) < 200 and not re.search(r"\binf\b|\bnan\b", row.found), row.found
-    strict(json.dumps(summary([], rows)["judgements"]))
+    strict(json.dumps(plain(rows)))
 
 
 def test_a_ratio_of_one_run_is_shown_without_an_interval(tmp_path: Path) -> None:

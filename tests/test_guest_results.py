@@ -139,6 +139,16 @@ def test_a_trace_that_was_asked_for_is_there_or_missed(place: Path) -> None:
         leaves(place, "", GOOD | {"trace": None}, trace=place / "kept")
 
 
+def test_an_error_after_the_disk_was_full_has_both_reasons(place: Path) -> None:
+    error = {"error": "/dev/sda: Input/output error", "disk": GOOD["disk"] | {"errors": 3}}
+    with pytest.raises(RunError) as told:
+        leaves(place, "", GOOD | error)
+    assert str(told.value) == (
+        "the disk's data did not fit into the guest's memory; in the guest: /dev/sda: Input/output "
+        "error"
+    )
+
+
 def test_a_guest_without_a_result_is_reported(place: Path) -> None:
     with pytest.raises(RunError, match="the guest left no result"):
         leaves(place, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
 from blklab.rigs.kernel import cache, source, tools
 from blklab.rigs.kernel.build import build
+from blklab.rigs.kernel.errors import KernelError
 from tests import fake_linux, real_kernel
 from tests.test_cli import failing, run
 
@@ -141,6 +143,45 @@ def measured(spec: str) -> tuple[Result, float, int]:
     )
     read = made.jobs[0].read
     return made, read.ios * 1e9 / read.runtime_ns, read.clat.max_ns // 10**6
+
+
+def as_series(directory: Path) -> Path:
+    """The example as others publish a scheduler: one patch with the file, an entry in Kconfig and a
+    line in the Makefile."""
+    changes: list[str] = []
+    for name, anchor, added in (
+        (
+            "block/Kconfig.iosched",
+            "endmenu\n",
+            'config MQ_IOSCHED_SSTF\n\tbool "Nearest first"\n\n',
+        ),
+        ("block/Makefile", "bfq-y", "obj-$(CONFIG_MQ_IOSCHED_SSTF)\t+= sstf-iosched.o\n"),
+    ):
+        done = run("kernel", "source", name)
+        assert done.exit_code == 0, done.output
+        whole = done.stdout.replace(anchor, f"{added}{anchor}", 1)
+        before, after = (text.splitlines(keepends=True) for text in (done.stdout, whole))
+        changes += difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")
+    own = SSTF.read_text().splitlines(keepends=True)
+    changes += difflib.unified_diff([], own, "/dev/null", "b/block/sstf-iosched.c")
+    return written(directory, "sstf.patch", "".join(changes))
+
+
+def test_a_published_series_with_its_own_option_makes_the_same_requests(
+    sstf: str, tmp_path: Path
+) -> None:
+    series = as_series(tmp_path / "series")
+    kernel = build(patch_files=[series], options=["MQ_IOSCHED_SSTF=y"]).kernel.key
+    own, _, _ = measured(f"sstf@{sstf}")
+    published, _, _ = measured(f"sstf@{kernel}")
+    assert published.detail.sector.tolist() == own.detail.sector.tolist()
+    assert (published.detail.issued_ns == own.detail.issued_ns).all()
+    # Without its option it is not compiled, and a wrong one is told before that.
+    without = build(patch_files=[series]).kernel.key
+    with pytest.raises(RunError, match=r"'sstf' was not taken .*mq-deadline.* kyber bfq"):
+        measured(f"sstf@{without}")
+    with pytest.raises(KernelError, match=r"CONFIG_MQ_IOSCHED_STSF is n .* does not exist in this"):
+        build(patch_files=[series], options=["MQ_IOSCHED_STSF=y"])
 
 
 def test_a_new_scheduler_changes_the_measured_figures(sstf: str) -> None:

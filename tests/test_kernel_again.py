@@ -79,7 +79,7 @@ def test_a_run_beside_others_on_one_cpu_is_the_same_as_alone_on_two(
         lambda _: _again(kernel, job, "bfq", driver, boots=1)[0],
         range(every_cpu),
         every_cpu,
-        others.append,
+        others.extend,
         lambda: None,
     )
     assert alone.disk.read_ios > 100 and len(others) == every_cpu

@@ -272,7 +272,7 @@ def test_processes_have_a_cpu_of_their_own_unless_guests_are_side_by_side(
     assert (len(kernels), len(processes)) == (1, 1)
     assert kernels != processes
     found: list[tuple[set[str], set[str]]] = []
-    pool.run_all(cpus, range(every_cpu), every_cpu, found.append, lambda: None)
+    pool.run_all(cpus, range(every_cpu), every_cpu, found.extend, lambda: None)
     assert len(found) == every_cpu
     for kernels, processes in found:
         assert kernels == processes

@@ -33,12 +33,13 @@ CHANGED = (
 
 def keep(image: Path, *kernels: cache.Kernel) -> None:
     for kernel in kernels:
-        cache.keep(kernel, {"linux": image, "config": with_options(image)})
+        cache.keep(kernel, {"linux": image, "config": with_options()})
 
 
-def with_options(image: Path, *options: str) -> Path:
-    """A configuration with these options."""
-    file = image.with_name("config")
+def with_options(*options: str) -> Path:
+    """A configuration with these options, beside the test's own cache."""
+    file = cache.root().with_name("config")
+    file.parent.mkdir(exist_ok=True)
     file.write_text("".join(f"CONFIG_{option}=y\n" for option in ("EXT4_FS", *options)))
     return file
 
@@ -58,7 +59,7 @@ def test_the_last_kernel_without_changes_is_taken_and_others_by_name(empty: Path
     assert cache.chosen("c").key == "c"
     # With an option a guest has less memory for pages: only for what needs it.
     xfs = replace(PLAIN, key="e", config=("XFS_FS=y",), built_at="2026-01-05")
-    cache.keep(xfs, {"linux": empty, "config": with_options(empty, "XFS_FS")})
+    cache.keep(xfs, {"linux": empty, "config": with_options("XFS_FS")})
     assert cache.chosen(None).key == PLAIN.key
     assert cache.chosen(None, ["XFS_FS"]).key == "e"
     assert cache.chosen(None, ["XFS_FS", "BTRFS_FS"]).key == PLAIN.key
@@ -83,7 +84,8 @@ def test_a_kernel_states_its_differences_from_the_published_one(empty: Path) -> 
     # From a source that the patch does not fit, or built before the patch existed.
     older = replace(PLAIN, key="e", patches=("clock.patch", "own-cpu.patch"))
     lacking = (
-        "lacks seed.patch, lacks disk.patch, lacks ticks.patch, lacks work.patch, lacks cpu.patch"
+        "lacks seed.patch, lacks disk.patch, lacks ticks.patch, lacks work.patch, lacks cpu.patch, "
+        "lacks spin.patch"
     )
     assert older.text == f"Linux 7.3.4 (e, without changes, {lacking})"
     both = replace(CHANGED[0], added=("a.c",), config=("XFS_FS=y",))

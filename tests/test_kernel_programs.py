@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -24,11 +25,12 @@ from blklab.programs import command
 from blklab.programs.file_system import FileSystem, parse
 from blklab.rigs import check_workload
 from blklab.rigs.kernel import program_load
+from blklab.rigs.kernel import rig as kernel_rig
+from blklab.rigs.kernel.outcome import Lateness
 from blklab.rigs.kernel.rig import KernelRig
 from tests import real_kernel
 from tests.test_programs import SMALL
 
-HERE = [name for name in programs.NAMES if "kernel" in programs.known(name).rigs]
 _SMALL_MEMORY = {"memory_kb": 256 << 10}
 
 
@@ -60,11 +62,17 @@ def refused(kernel: str, one: Experiment) -> str:
     return text
 
 
-@pytest.mark.parametrize("name", HERE)
+def require(name: str) -> None:
+    if why := programs.known(name).missing():
+        pytest.skip(why)
+
+
+@pytest.mark.parametrize("name", programs.NAMES)
 def test_a_program_gives_its_figure_and_its_costs(name: str, kernel: str) -> None:
     program = programs.known(name)
-    if why := program.missing():
-        pytest.skip(why)
+    require(name)
+    if program.nfsd_threads is not None:
+        kernel = real_kernel.with_nfs()
     result = ran(kernel, experiment(SMALL[name], "bfq"))
     assert result.figure is not None
     assert result.figure.value > 0
@@ -81,6 +89,11 @@ def test_a_program_gives_its_figure_and_its_costs(name: str, kernel: str) -> Non
     if program.on_device:
         # At the moment of its end a read may be counted by one and not by the other.
         assert moved.read.bytes == pytest.approx(disk.read_sectors * 512, rel=0.01)
+        return
+    if "mariadbd" in program.needs:
+        # It also works in the background, before the first event and after the last.
+        assert moved.read.bytes == pytest.approx(disk.read_sectors * 512, rel=0.1)
+        assert moved.flushes > 0
         return
     assert moved.read.bytes == disk.read_sectors * 512
     written = (moved.data, moved.journal, moved.metadata)
@@ -269,6 +282,22 @@ def test_the_work_of_a_program_takes_time_unless_the_cpu_is_free(kernel: str) ->
     assert any("not quite the same in every run" in note for note in taken["1"].notes)
 
 
+def test_work_that_is_cheaper_than_measured_does_not_make_later_work_free(kernel: str) -> None:
+    # Each of 5000 calls is said to cost 0.1 ms that is not charged: half a second in all.
+    spin = (
+        "import os, time; f = open('/sys/module/time/parameters/cpu_less_user_ns', 'w'); "
+        "f.write('100000'); f.flush(); [os.getppid() for _ in range(5000)]; "
+        "f.write('0'); f.flush(); a = time.monotonic(); x = sum(range(3_000_000)); "
+        # Its time passes when it calls the kernel.
+        "os.getppid(); print(time.monotonic() - a)"
+    )
+    line = f'command:python3 -c "{spin}"'
+    rig = KernelRig(kernel, cpu="1")
+    with rig.prepared([experiment(line)], lambda _: None):
+        said = rig.run(experiment(line)).raw["output.txt"].decode()
+    assert 0.005 < float(said) < 2
+
+
 def test_a_program_that_is_never_done_where_the_cpu_is_free_is_refused(kernel: str) -> None:
     one = experiment("hdparm")
     rig = KernelRig(kernel, cpu="free")
@@ -289,6 +318,156 @@ def test_a_disk_waits_for_no_program_that_computes(kernel: str) -> None:
     assert ran(kernel, experiment(line, "mq-deadline")).figure
 
 
+def test_programs_of_a_guest_talk_tcp_and_share_memory(kernel: str) -> None:
+    both = (
+        "import socket, threading; s = socket.create_server(('127.0.0.1', 0)); "
+        "t = threading.Thread(target=lambda: s.accept()[0].sendall(b'by tcp')); t.start(); "
+        "print(socket.create_connection(s.getsockname()).recv(9)); t.join(); "
+        "from multiprocessing import shared_memory as m; a = m.SharedMemory(create=True, size=9); "
+        "a.buf[0] = 7; b = m.SharedMemory(a.name); print(b.buf[0])"
+    )
+    said = ran(kernel, experiment(f'command:python3 -c "{both}"')).raw["output.txt"].decode()
+    assert said.splitlines()[:2] == ["b'by tcp'", "7"]
+
+
+def test_pgbench_has_every_transaction_and_its_figure(
+    kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require("pgbench")
+    late: list[Lateness] = []
+    monkeypatch.setattr(kernel_rig, "_check_lateness", lambda found, _: late.append(found))
+    one = experiment("pgbench:scale=2,clients=8,duration_s=3,shared_buffers_mb=16")
+    result = ran(kernel, one)
+    # Eight clients and their backends want the CPU, and the disk's server gets it.
+    assert late[0]["p99_ns"] < 10_000
+    text = result.raw["pgbench.txt"].decode()
+    done = re.search(r"transactions actually processed: (\d+)", text)
+    assert done
+    assert len(result.operations_ns) == int(done[1]) > 0
+    assert result.figure is not None
+    # Three seconds of the guest's clock, and the server's end.
+    assert result.figure.value == pytest.approx(int(done[1]) / 3, rel=0.1)
+    assert 3 <= result.duration_ns / 1e9 < 8
+    assert result.costs is not None
+    # A commit is flushed, and some share a flush; the cache was empty.
+    moved = result.costs.during
+    assert int(done[1]) / 8 <= moved.flushes <= 2 * int(done[1])
+    assert moved.read.bytes > 2 << 20
+    # Without the rights of root.
+    assert "could not" not in text
+
+
+@pytest.mark.parametrize("name", ["pgbench", "sysbench-oltp"])
+def test_a_database_repeats_exactly_where_the_cpu_is_free(name: str, kernel: str) -> None:
+    require(name)
+    rig, one = KernelRig(kernel, cpu="free"), experiment(SMALL[name], "bfq")
+    with rig.prepared([one], lambda _: None):
+        first, second = rig.run(one), rig.run(one)
+    assert first.figure == second.figure
+    assert len(first.operations_ns) > 0
+    assert first.operations_ns.tolist() == second.operations_ns.tolist()
+    assert first.costs == second.costs
+
+
+def test_sysbench_oltp_has_every_transaction_of_an_empty_cache_and_its_figure(kernel: str) -> None:
+    require("sysbench-oltp")
+    settings = "tables=2,rows=2000,threads=4,duration_s=3,buffer_pool_mib=8"
+    result = ran(kernel, experiment(f"sysbench-oltp:{settings}", disk="su800-128gb"))
+    text = result.raw["sysbench.txt"].decode()
+    done = re.search(r"transactions: +(\d+) +\(([0-9.]+) per sec", text)
+    assert done
+    assert len(result.operations_ns) == int(done[1]) > 0
+    assert result.figure is not None
+    assert (result.figure.value, result.figure.unit) == (float(done[2]), "tps")
+    # Three seconds of the guest's clock, and the server's end.
+    assert result.figure.value == pytest.approx(int(done[1]) / 3, rel=0.1)
+    assert 3 <= result.duration_ns / 1e9 < 8
+    assert result.costs is not None
+    # A commit is flushed, and some share a flush; the cache was empty.
+    moved = result.costs.during
+    assert int(done[1]) / 4 <= moved.flushes <= 2 * int(done[1])
+    assert moved.read.bytes >= 2 * 2000 * 190
+
+
+def test_tpcc_has_the_figure_of_a_client_that_is_not_below_usr(kernel: str) -> None:
+    require("tpcc")
+    client = programs.known("tpcc").find("go-tpc")
+    assert client is not None
+    assert not Path(client).is_relative_to("/usr")
+    result = ran(kernel, experiment("tpcc:warehouses=1,threads=2,duration_s=3", disk="su800-128gb"))
+    text = result.raw["go-tpc.txt"].decode()
+    assert result.figure is not None
+    assert f"tpmC: {result.figure.value:.1f}, tpmTotal: " in text
+    orders = re.search(r"NEW_ORDER - Takes.s.: ([0-9.]+), Count: (\d+)", text)
+    assert orders
+    # Of the guest's clock.
+    assert float(orders[1]) == pytest.approx(3, rel=0.2)
+    assert result.figure.value == pytest.approx(60 * int(orders[2]) / float(orders[1]), rel=0.1)
+    assert result.costs is not None
+    assert result.costs.during.flushes >= int(orders[2]) / 2
+
+
+def test_a_program_is_refused_in_one_line_on_a_kernel_that_lacks_what_it_needs(
+    kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require("tpcc")
+    one = experiment(SMALL["tpcc"])
+    monkeypatch.setattr(program_load, "_TCP", "NO_SUCH_OPTION")
+    line = refused(kernel, one)
+    assert "needs TCP, and the kernel" in line
+    assert line.endswith("lacks CONFIG_NO_SUCH_OPTION: blklab kernel build")
+    monkeypatch.setattr(program_load, "_SPIN_PATCH", "no-such.patch")
+    line = refused(kernel, one)
+    assert "would never end, because no time passes for a program that waits" in line
+    assert line.endswith("lacks no-such.patch: blklab kernel build")
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        "time.clock_gettime(6)",
+        "os.times().elapsed",
+        "c.time(None)",
+        "(os.sched_yield(), time.monotonic())[1]",
+    ],
+)
+def test_a_program_that_waits_without_sleeping_sees_time_pass_where_the_cpu_is_free(
+    reading: str, kernel: str
+) -> None:
+    wait = (
+        "import ctypes, os, time; c = ctypes.CDLL(None); "
+        f"was = {reading}; n = next(n for n in range(90_000) if {reading} != was); print(n)"
+    )
+    rig, one = KernelRig(kernel, cpu="free"), experiment(f"command:python3 -c '{wait}'")
+    with rig.prepared([one], lambda _: None):
+        said = rig.run(one).raw["output.txt"].decode()
+    # The first readings are free. Clock 6 is CLOCK_MONOTONIC_COARSE.
+    assert 9_000 < int(said) < 30_000
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (
+            "pgbench:scale=1,duration_s=1,shared_buffers_mb=100000",
+            "could not map anonymous shared memory",
+        ),
+        (
+            "sysbench-oltp:tables=1,rows=10,duration_s=1,buffer_pool_mib=1000000",
+            "mariadbd: .*Out of memory",
+        ),
+    ],
+)
+def test_a_server_that_cannot_start_is_one_line_with_its_own_words(
+    spec: str, words: str, kernel: str
+) -> None:
+    name = spec.partition(":")[0]
+    require(name)
+    line = refused(kernel, experiment(spec))
+    assert line.startswith(f"{name}: ")
+    assert re.search(words, line)
+
+
 def test_a_file_of_the_machines_own_tmp_that_a_command_names_is_there(kernel: str) -> None:
     with tempfile.TemporaryDirectory(prefix="blklab-test-") as name:
         Path(name).chmod(0o755)
@@ -304,7 +483,10 @@ def test_a_file_of_the_machines_own_tmp_that_a_command_names_is_there(kernel: st
 
 
 def test_where_programs_run() -> None:
-    check_workload(RigSpec("kernel"), specs.workload("sqlite"))
+    for name in programs.NAMES:
+        check_workload(RigSpec("kernel"), specs.workload(name))
+    with pytest.raises(InputError, match="nfs-files: is a real program, which --rig live does not"):
+        check_workload(RigSpec("live"), specs.workload("nfs-files"))
     with pytest.raises(InputError, match="--rig sim does not run; it needs --rig kernel or"):
         check_workload(RigSpec("sim"), specs.workload("sqlite"))
     with pytest.raises(InputError, match="command:ls: is a real program, which --rig live does"):
@@ -357,3 +539,18 @@ def test_a_comparison_of_file_systems(kernel: str, tmp_path: Path) -> None:
             assert row["costs"]["journal_bytes"] > 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "What an operation costs" in page
+
+
+@pytest.mark.parametrize(
+    ("cpu", "told"),
+    [
+        (None, "CPU work takes no time, that of programs as long as here;"),
+        ("2.5", "CPU work takes no time, that of programs as long as here times 2.5;"),
+        ("free", "CPU work takes no time, nor does that of programs;"),
+    ],
+)
+def test_the_rig_says_how_long_the_cpu_work_of_programs_takes(
+    cpu: str | None, told: str, kernel: str
+) -> None:
+    text = KernelRig(kernel, cpu=cpu).describe()["text"]
+    assert told in text and "no file system but those of programs" in text

@@ -87,7 +87,7 @@ def test_each_contract_finds_an_import_that_breaks_it(tree: Path) -> None:
     planted = {
         # Inside a function, for a type, and as usual.
         "domain/result.py": "def _planted() -> None:\n    from blklab.rigs import sim\n",
-        "execute.py": "if TYPE_CHECKING:\n    from blklab.store import keep\n",
+        "execute/local.py": "if TYPE_CHECKING:\n    from blklab.store import keep\n",
         "rigs/live/rig.py": "from blklab.rigs.kernel import view\n",
         "host/udev/node.py": "from blklab.host.devices import mounts\n",
         "store/packing.py": "from blklab.store import keep\n",

@@ -76,6 +76,16 @@ def call(*words: object) -> Result:
     return CliRunner().invoke(app, ["fio", *map(str, words), "--rig", "live", "--no-keep"])
 
 
+def test_a_line_says_that_recorded_cgroups_are_not_replayed(tmp_path: Path, mounted: Path) -> None:
+    in_cgroups = READS.replace("[r]", "[r]\ncgroup=a") + "[s]\ncgroup=a/b\nrw=read\nsize=64k\n"
+    for text, is_said in ((in_cgroups, True), (READS, False)):
+        file = recording(tmp_path, text, f"{is_said}.rec")
+        ended = call(file, "--disk", mounted)
+        assert ended.exit_code == 0, ended.output
+        told = " ".join(ended.stderr.split())
+        assert ("recorded cgroups are not replayed (2): all processes are" in told) == is_said
+
+
 @pytest.mark.parametrize("way", ["open", "closed", "inferred"])
 def test_a_recording_is_replayed_into_a_file_by_its_processes(
     tmp_path: Path, mounted: Path, way: str

@@ -232,6 +232,16 @@ def test_output_without_a_figure_is_one_line() -> None:
         tpcc._outcome(failed)
 
 
+def test_a_run_that_is_too_short_for_a_new_order_is_one_line_with_what_helps() -> None:
+    short = "Finished\n[Summary] STOCK_LEVEL - Takes(s): 0.2, Count: 1, TPM: 276.7\n"
+    with pytest.raises(RunError, match=r"^go-tpc: no new order ended .* by duration_s=\.\.\.$"):
+        tpcc._outcome(short)
+    both = (
+        f"{short}[Summary] NEW_ORDER - Takes(s): 1.9, Count: 2\ntpmC: 63.2, tpmTotal: 90.0, eff\n"
+    )
+    assert tpcc._outcome(both).value == 63.2
+
+
 def test_go_tpc_is_found_where_go_installs_it_else_the_command_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,7 +176,7 @@ def test_a_job_file_of_any_name_stays_a_job_file(tmp_path: Path) -> None:
         (("fio", "load.rec", "oltp", "randread"), "at most one job file, found another job file"),
         (("fio", "load.rec", "sqlite"), "sqlite: expected recordings beside at most one job file"),
         (("fio", "load.rec+missing.rec"), "no workload"),
-        (("record", "sqlite", "--out", "x.rec"), "sqlite: is a program, not a job; to record one"),
+        (("record", "sqlite", "--out", "x.rec"), "sqlite: is a real program, which --rig sim does"),
         (("verify", "load.rec:way=x"), "load.rec:way=x: way: expected open, closed, inferred"),
         (("verify", "load.rec", "load.rec"), "load.rec: two jobs have this name"),
     ],

@@ -18,13 +18,14 @@ from blklab.domain.comparison import plan
 from blklab.domain.events import Nowhere
 from blklab.domain.job_figures import Service
 from blklab.domain.measurement import from_json
+from blklab.domain.over_time import OverTime, PileUp, PileUps
 from blklab.domain.result import Figure
 from blklab.domain.results_file import Results
 from blklab.domain.setup import SetupData
 from blklab.execute import Local, carry_out
 from blklab.experiment.analyse import analyse
 from blklab.report import parts, payload
-from tests.browser import PHONE, Browser, drawn, needs_browser
+from tests.browser import DESKTOP, PHONE, Browser, drawn, needs_browser
 from tests.test_comparison import Plausible, setup
 
 HOSTILE = "</script><script>window.hacked=1</script><b onmouseover='x'>\u2028&amp;\"'"
@@ -263,6 +264,44 @@ def test_on_a_phone_nothing_reaches_beyond_the_edge(
     assert browser.overflow() <= 0
 
 
+def long_runs() -> Results:
+    """Two hours in 200 intervals each, with a pile-up after one."""
+    kept = results()
+    level = tuple(range(10**6, 10**6 + 200))
+    found = (PileUp(3600 * 10**9, 20 * 10**9, 40.0, 9e6),)
+    made = PileUps(10**9, 8.0, 2e6, found, 1, 20 * 10**9)
+    course = OverTime(36 * 10**9, 200, "read", level, (400,) * 200, level, level, level, level,
+                      level, made)  # fmt: skip
+    return Results(kept.setup, tuple(replace(run, over_time=course) for run in kept.runs))
+
+
+@needs_browser
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_the_course_of_long_runs_is_drawn_with_their_pile_ups(
+    browser: Browser, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    document = browser.opened(tmp_path, page(long_runs()), size)
+    assert drawn(document) == PICTURES | {"steady"}
+    assert "Steadiness: p99 of reads, interval by interval" in document
+    assert "First repeat. Red: pile-ups." in document
+    assert "2 pile-ups in 2 runs, in repeat 1 at 1:00:00 (20 s)" in document
+    assert browser.overflow() <= 0
+
+
+def test_short_runs_have_no_picture_of_their_course() -> None:
+    kept = results()
+    cells = payload.build(kept, analyse(kept.runs, "both"))["cells"]
+    assert all(cell["steady"] is None for cell in cells)
+    kept = long_runs()
+    cells = payload.build(kept, analyse(kept.runs, "both"))["cells"]
+    curve = cells[0]["steady"]["curves"]["none"]
+    assert (cells[0]["steady"]["time"], curve["pileUps"], len(curve["t"])) == (
+        "h",
+        [[1.0, 1.005556]],
+        200,
+    )
+
+
 @needs_browser
 def test_a_browser_says_why_a_picture_is_missing(browser: Browser, tmp_path: Path) -> None:
     document = browser.opened(tmp_path, page(unmeasured("read_bytes")))
@@ -318,7 +357,7 @@ def test_the_service_of_each_process_is_drawn_where_there_are_several(
     several = {"service", "waits"}
     assert drawn(document) == (PICTURES | several if processes > 1 else PICTURES - several)
     hidden = re.findall(r'<figure id="figure-(\w+)" hidden', document)
-    assert set(hidden) == (set() if processes > 1 else several)
+    assert set(hidden) == {"steady"} | (set() if processes > 1 else several)
 
 
 @needs_browser

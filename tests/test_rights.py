@@ -97,8 +97,8 @@ def test_commands_that_need_rights_keep_them(
 def test_every_command_says_whether_it_only_computes() -> None:
     on_this_machine = {name for name, listed in lazy.COMMANDS.items() if not listed.gives_up_rights}
     assert on_this_machine == {
-        "devices", "host", "record", "restore", "apply", "status", "undo", "verify", "kernel",
-        "disk",
+        "devices", "host", "record", "restore", "apply", "status", "undo", "verify", "bisect",
+        "kernel", "disk", "watch", "fleet",
     }  # fmt: skip
 
 

@@ -206,11 +206,14 @@ def test_ctrl_c_stops_a_comparison_and_says_how_to_go_on(tmp_path: Path) -> None
         text=True,
     )
     assert process.stderr is not None
-    assert process.stderr.readline().startswith("blklab: stored as 1; ")
-    assert process.stderr.readline().endswith("5 repeats\n")
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=30)
+    try:
+        assert process.stderr.readline().startswith("blklab: stored as 1; ")
+        assert process.stderr.readline().endswith("10 repeats\n")
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert (process.returncode, out) == (130, "")
     how = "to continue: blklab compare --resume 1"
     assert errors == f"blklab: interrupted; finished runs are stored; {how}\n"

@@ -8,9 +8,9 @@ import random
 import sqlite3
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,8 +25,10 @@ from blklab.domain.events import Finished
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
 from blklab.domain.stored import number, numbers
+from blklab.domain.task import Task
 from blklab.errors import BlklabError, InputError, StoreError
 from blklab.execute import Local, carry_out
+from blklab.execute.interface import Ended, Failed
 from blklab.experiment.describe import describe
 from blklab.rigs import sim
 from blklab.store import database, exchange, importing, keep, origin, packing, place, read, schema
@@ -90,9 +92,28 @@ def kept(store: Store, setup: Setup, *, fail_at: int | None = None) -> keep.InSt
         if count == fail_at:
             raise KeyboardInterrupt
 
-    carry_out(plan(setup), rig, Local(1, rig), done, keeper)
+    carry_out(plan(setup), rig, OneByOne(rig), done, keeper)
     keeper.finish()
     return keeper
+
+
+@dataclass
+class OneByOne:
+    """Tells each end alone."""
+
+    rig: sim.SimRig
+
+    def run(
+        self,
+        tasks: Sequence[Task],
+        ended: Callable[[Sequence[Ended]], None],
+        failed: Callable[[Failed], None] | None = None,
+    ) -> None:
+        def each(events: Sequence[Ended]) -> None:
+            for event in events:
+                ended([event])
+
+        Local(1, self.rig).run(tasks, each, failed)
 
 
 def test_a_run_is_read_back_with_all_its_stored_data(anywhere: str, setup: Setup) -> None:
@@ -227,8 +248,9 @@ def test_a_newer_store_is_refused_and_an_older_one_brought_up_to_date(
             raise OSError(28, "No space left on device")
 
     failing = True
-    monkeypatch.setattr(schema, "VERSION", 2)
-    monkeypatch.setattr(schema, "STEPS", {2: add})
+    later_version = schema.VERSION + 1
+    monkeypatch.setattr(schema, "VERSION", later_version)
+    monkeypatch.setattr(schema, "STEPS", {later_version: add})
     with pytest.raises(StoreError, match="No space left"):
         open_store(place.find(anywhere))
     # The step was undone, or it could not be done again.
@@ -239,7 +261,7 @@ def test_a_newer_store_is_refused_and_an_older_one_brought_up_to_date(
     assert len(read.comparison(later, number).runs) == 4
     monkeypatch.undo()
     monkeypatch.setenv("BLKLAB_STORE", anywhere)
-    with pytest.raises(StoreError, match="of version 2, made by a newer blklab"):
+    with pytest.raises(StoreError, match=f"of version {later_version}, made by a newer blklab"):
         open_store(place.find(anywhere))
 
 
@@ -255,6 +277,8 @@ def test_a_store_of_version_1_is_read(tmp_path: Path) -> None:
     assert (row.state, row.schedulers) == (read.COMPLETE, ("none", "mq-deadline:fifo_batch=1"))
     assert len(found.runs) == 4
     assert found.runs[0].raw["odd"] == bytes(range(256))
+    with store.reading() as reading:
+        assert reading.execute(schema.RUN_KEY.select()).all() == []
 
 
 def test_a_foreign_database_is_refused(anywhere: str) -> None:
@@ -424,8 +448,8 @@ class Renumbered(events.Nowhere):
         super().__init__("")
         self.keeper = keeper
 
-    def keep(self, number: int, finished: Finished) -> None:
-        self.keeper.keep(number + 2, finished)
+    def keep(self, runs: Mapping[int, Finished]) -> None:
+        self.keeper.keep({number + 2: finished for number, finished in runs.items()})
 
 
 @pytest.mark.parametrize("content", [b"x" * 5000, b"SQLite format 3\x00" + b"x" * 5000])

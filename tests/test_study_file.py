@@ -94,6 +94,11 @@ BROKEN = [
     ('disks = ["d"]\nworkloads = ["w", "v"]', 'workloads = ["w"]', 13,
      "[[part]] the key 'disks' is missing"),
     ('"kyber@slow"]\nhost', '"kyber@slwo"]\nhost', 17, "did you mean 'slow'?"),
+    ("cpus = 6 }", 'cpus = 6 }\nkernel = "slwo"', 19,
+     "kernel: the study has no [[kernel]] of name 'slwo'; did you mean 'slow'?"),
+    ("cpus = 6 }", "cpus = 6 }\nkernel = 1", 19, "kernel: found 1, expected a name of"),
+    ('["w", "v"]', '["w:n=4..2", "v"]', 16, "w:n=4..2: n: expected a range that goes up"),
+    ('["w", "v"]', '["w:n=1..4", "w:n=2", "v"]', 16, "'w:n=2' is there twice"),
     ("cpus = 6", 'cpus = "6"', 18, 'cpus: found "6", expected a whole number'),
     ('kind = "figures"', 'kind = "figure"', 21, "did you mean 'figures'?"),
     ('kind = "figures"', "", 20, "the key 'kind' is missing; expected one of figures, ratio"),
@@ -109,12 +114,37 @@ BROKEN = [
     ('metric = "p99_us"', "value = 2", 33, "value: there is no such key"),
     ('metric = "p99_us"', 'metric = "jain"\njob = "a"', 34, "job: 'jain' is a figure of all jobs"),
     ('kind = "order"', 'kind = "bound"', 28, "a bound needs the key 'least' or 'most'"),
+    ('metric = "p99_us"', 'metric = "pile_ups"', 33,
+     "metric: 'pile_ups' may be 0; only a claim of the kind 'bound' has it"),
+    ('kind = "order"', 'kind = "bound"\nmost = -1', 30, "most: found -1, expected a number from 0"),
     ('metric = "p99_us"', 'summed = 1', 33, "summed: found 1, expected true or false"),
     ('kind = "order"', 'kind = "difference"', 28, "the key 'value' is missing"),
     ('cpus = 6', 'cpus = 6 }\nweights = { a = 0', 19, "a: found 0, expected a number above 0"),
     ('name = "second"', 'name = "first"', 36, "name: 'first' is given twice"),
     ('name = "second"', 'name = "../up"', 36, "expected a name of a-z, 0-9, _ and -"),
 ]  # fmt: skip
+
+
+def test_an_order_of_workloads_needs_two_of_them() -> None:
+    claim = '\n[[part.claim]]\nkind = "workload-order"\ntext = "s"\nworkloads = ["w"]\n'
+    with pytest.raises(InputError, match=r"workloads: found .*, expected at least two workloads"):
+        parse(entry(TEXT + claim))
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            'metric = "iops"',
+            "no drift of 'iops' is measured; expected one of mb_s, mean_us, p50_us",
+        ),
+        ('metric = "p99_us"\njob = "a"', "a drift is that of all jobs together"),
+    ],
+)
+def test_a_steady_claim_is_about_a_figure_with_a_drift(keys: str, message: str) -> None:
+    claim = f'\n[[part.claim]]\nkind = "steady"\ntext = "s"\n{keys}\n'
+    with pytest.raises(InputError, match=message):
+        parse(entry(TEXT + claim))
 
 
 @pytest.mark.parametrize(("old", "new", "line", "message"), BROKEN)

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner
@@ -13,14 +14,17 @@ from typer.testing import CliRunner
 from blklab import studies
 from blklab import study as study_files
 from blklab.base.catalogue import Entry
+from blklab.base.steps import Steps
 from blklab.cli import app
 from blklab.domain import core, scheduler, specs
 from blklab.domain.conditions import RigData
 from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.errors import InputError
-from blklab.rigs.kernel import tools
+from blklab.rigs.kernel import cache, tools
+from blklab.rigs.kernel.build import Built
 from blklab.rigs.modelled import ModelledDisks
+from blklab.study import kernels
 from blklab.study.kernels import KernelsRig, OwnKernel, needed
 from blklab.study.model import Kernel
 from blklab.study.plan import Asked, plan
@@ -106,6 +110,38 @@ def test_each_experiment_goes_to_its_schedulers_kernel() -> None:
     assert rig.check_scheduler(specs.scheduler("kyber@slow")).name == "kyber"
     rig.cancel()
     assert all(made.cancelled.is_set() for made in rigs.values())
+
+
+def test_a_kernel_with_options_alone_leaves_blklabs_own_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str | None] = []
+
+    def build(_: object, __: object, name: str | None = None, **___: object) -> Built:
+        names.append(None if name is None else cache.checked_name(name))
+        return Built(cast(cache.Kernel, None), fresh=False)
+
+    monkeypatch.setattr(kernels, "build", build)
+    text = TEXT.replace('name = "unused"', 'name = "servers"\nconfig = ["NFSD=y"]')
+    file = tmp_path / "my own.toml"
+    file.write_text(text.replace('name = "p"', 'name = "p"\nkernel = "servers"'))
+    study = study_files.find(file)
+    kernels.build_all(study, plan(study, Asked("kernel")), Steps())
+    assert names == ["my-own-servers", None]
+
+
+def test_a_part_may_name_the_kernel_of_schedulers_that_name_none(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(TEXT.replace('name = "p"', 'name = "p"\nkernel = "unused"'))
+    planned = plan(study_files.find(tmp_path / "s.toml"), Asked("kernel"))
+    assert needed(planned) == ["unused", "slow"]
+    rigs = {"unused": Recorded(), "slow": Recorded()}
+    rig = KernelsRig({name: OwnKernel(order(name), made) for name, made in rigs.items()}, "unused")
+    assert rig.default is rigs["unused"]
+    job = Entry("j", Path("j.fio"), "")
+    for spec in ("none", "kyber@slow"):
+        with pytest.raises(InputError):
+            rig.run(Experiment(job, specs.disk("950pro-256gb"), specs.scheduler(spec), 1))
+    assert (rigs["unused"].ran, rigs["slow"].ran) == (["none"], ["kyber"])
 
 
 def test_only_kernels_that_are_run_on_are_built(tmp_path: Path) -> None:

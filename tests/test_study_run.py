@@ -9,16 +9,19 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from blklab import study as studies
 from blklab.base.catalogue import Entry
 from blklab.domain.measurement import Latency, Measurement
+from blklab.domain.over_time import OverTime, PileUp, PileUps
 from blklab.domain.results_file import Results
 from blklab.domain.setup import SetupData
 from blklab.errors import InputError
+from blklab.execute.places import Here
 from blklab.study.judge import Judgement, judge
 from blklab.study.model import Outcome, Skipped, Study
 from blklab.study.plan import Asked, plan
@@ -94,6 +97,27 @@ def test_a_figure_is_reproduced_within_its_tolerance_of_the_published_mean(tmp_p
     assert (none.why, none.source) == ("", "s")
 
 
+def test_operations_of_programs_are_judged_beside_replays_that_have_none(tmp_path: Path) -> None:
+    def of_program(scheduler: str, p99_ns: int) -> Measurement:
+        found = run(scheduler, 0, 1, p99_ns)
+        return replace(found, latencies={"operation": found.latencies["read"]})
+
+    runs = (of_program("none", 2000), of_program("mq-deadline", 1000))
+    replayed = (run("none", 0, 1, 7), run("kyber", 0, 1, 7))
+    setup = {"disks": [{"label": "su800-128gb"}], "workloads": [{"name": "short"}]}
+    results, beside = (Results(cast(SetupData, setup), some) for some in (runs, replayed))
+    claim = 'kind = "ratio"\nmetric = "p99_us"\nvalue = 2\ntolerance_percent = 1\ntext = "x"\n'
+    claims = "".join(
+        f"[[part.claim]]\n{claim}schedulers = {names}\n"
+        for names in ('["none", "mq-deadline"]', '["none", "kyber"]')
+    )
+    outcome = Outcome("p", "kernel", results, (), beside)
+    linux, both = judge(study(tmp_path, claims), [outcome])
+    assert (linux.outcome, linux.found) == ("reproduced", "+0.0 %")
+    # An operation is not compared with a read.
+    assert both.outcome == "not known"
+
+
 def test_a_statement_about_an_omitted_run_is_not_known_with_the_reason(tmp_path: Path) -> None:
     claim = FIGURES.replace("kyber", '"kyber@slow"')
     _, slow = judged(tmp_path, claim, none=[100, 100, 100])
@@ -114,7 +138,9 @@ def test_a_statement_about_an_omitted_run_is_not_known_with_the_reason(tmp_path:
         ('kind = "ratio"\nmetric = "p99_us"\nvalue = 0.5\ntolerance_percent = 5',
          [200, 200, 200], [100, 100, 100], "reproduced", r"\+0\.0 %"),
         ('kind = "order"', [110, 111, 109], [100, 101, 100],
-         "reproduced", "none is ahead of kyber by 9.6 %"),
+         "reproduced", r"none is ahead of kyber by 9.6 % \(8\.\d % to 1\d\.\d %\)$"),
+        ('kind = "order"', [110, 110, 110], [100, 100, 100],
+         "reproduced", r"none is ahead of kyber by 10.0 %$"),
         ('kind = "order"\nmetric = "p99_us"', [110, 111, 109], [100, 101, 100],
          "reproduced", "none is ahead of kyber by 9.6 %"),
         ('kind = "order"', [100, 101, 100], [110, 111, 109],
@@ -180,6 +206,100 @@ def test_a_bound_holds_for_the_mean_of_the_runs(
     assert (row.outcome, row.found, row.tolerance) == (outcome, found, None)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "outcome", "found"),
+    [
+        ([110, 111, 109], [100, 101, 100], "reproduced", "short is ahead of long by 9.6 %"),
+        ([100, 101, 100], [110, 111, 109], "not reproduced", "long is ahead of short by 9.6 %"),
+        ([101, 101, 101], [100, 100, 100], "not reproduced", "no significant difference"),
+        ([110, 111, 109], None, "not known", "none: nothing was measured"),
+    ],
+)
+def test_workloads_are_ordered_under_each_scheduler(
+    tmp_path: Path, first: list[float], second: list[float] | None, outcome: str, found: str
+) -> None:
+    (tmp_path / "long.fio").write_text(JOB)
+    head = HEAD.replace('"short.fio"', '"short.fio", "long.fio"')
+    text = '[[part.claim]]\ntext = "x"\nkind = "workload-order"\nschedulers = ["none"]\n'
+    made = study(tmp_path, f'{text}workloads = ["short.fio", "long.fio"]\n', head)
+    runs = [
+        replace(run("none", repeat, value, 10**7), workload=load)
+        for load, values in (("short", first), ("long", second))
+        for repeat, value in enumerate(values or [])
+    ]
+    loads = [{"name": "short"}, {"name": "long"}]
+    setup = {"disks": [{"label": "su800-128gb"}], "workloads": loads}
+    [row] = judge(made, [Outcome("p", "sim", Results(cast(SetupData, setup), tuple(runs)), ())])
+    assert (row.subject, row.workload) == ("none", "short before long")
+    assert (row.outcome, row.found[: len(found)]) == (outcome, found)
+
+
+def lasting(p99_ns: np.ndarray[Any, np.dtype[np.float64]], pile_ups: int = 0) -> OverTime:
+    """Two hours in 200 intervals, with these percentiles in each."""
+    column = tuple(p99_ns.astype(int).tolist())
+    one = PileUp(3600 * 10**9, 5 * 10**9, 40.0, 9e6)
+    made = PileUps(10**9, 8.0, 2e6, (one,) * pile_ups, pile_ups, 5 * 10**9 * bool(pile_ups))
+    return OverTime(36 * 10**9, 200, "read", (10**6,) * 200, (400,) * 200, (), column, column,
+                    column, (), made)  # fmt: skip
+
+
+def judged_over_time(tmp_path: Path, claim: str, *courses: OverTime | None) -> Judgement:
+    runs = [
+        replace(run("none", repeat, 100, 10**7), over_time=course)
+        for repeat, course in enumerate(courses)
+    ]
+    setup = {"disks": [{"label": "su800-128gb"}], "workloads": [{"name": "short"}]}
+    outcome = Outcome("p", "sim", Results(cast(SetupData, setup), tuple(runs)), ())
+    text = f'[[part.claim]]\ntext = "x"\nschedulers = ["none"]\n{claim}\n'
+    [found] = judge(study(tmp_path, text), [outcome])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rise", "spread", "outcome", "found"),
+    [
+        (0.0, 0.01, "reproduced", r"over the run -\d\.\d\d to \+\d\.\d\d %$"),
+        (0.2, 0.01, "not reproduced", r"over the run \+1\d\.\d\d to \+2\d\.\d\d %$"),
+        (0.0, 0.5, "not known", "over the run -.*; longer or more runs decide"),
+    ],
+)
+def test_a_steady_figure_changes_by_no_more_than_the_tolerance(
+    tmp_path: Path, rise: float, spread: float, outcome: str, found: str
+) -> None:
+    random = np.random.default_rng(4)
+    trend = np.linspace(1 - rise / 2, 1 + rise / 2, 200)
+    courses = [lasting(1e7 * trend * (1 + random.normal(0, spread, 200))) for _ in range(3)]
+    row = judged_over_time(tmp_path, 'kind = "steady"\nmetric = "p99_us"', *courses)
+    assert (row.outcome, row.unit) == (outcome, "% over the run")
+    assert row.tolerance == pytest.approx(0.02)
+    assert re.match(found, row.found), row.found
+
+
+def test_a_steady_figure_of_a_short_run_is_not_known(tmp_path: Path) -> None:
+    row = judged_over_time(tmp_path, 'kind = "steady"\nmetric = "p99_us"', None)
+    assert (row.outcome, row.found.split(":")[0]) == ("not known", "none")
+    assert "shorter than a minute" in row.found
+
+
+@pytest.mark.parametrize(
+    ("keys", "pile_ups", "outcome"),
+    [
+        ('metric = "pile_ups"\nmost = 0', (0, 0), "reproduced"),
+        ('metric = "pile_ups"\nmost = 0', (0, 1), "not reproduced"),
+        ('metric = "pile_ups"\nleast = 1', (2, 1), "reproduced"),
+        ('metric = "pile_up_longest_s"\nmost = 5', (1, 1), "reproduced"),
+        ('metric = "p99_uneven_percent"\nmost = 1.5', (0, 0), "reproduced"),
+    ],
+)
+def test_bounds_hold_for_pile_ups_of_which_there_may_be_none(
+    tmp_path: Path, keys: str, pile_ups: tuple[int, int], outcome: str
+) -> None:
+    random = np.random.default_rng(4)
+    courses = [lasting(1e7 * (1 + random.normal(0, 0.01, 200)), count) for count in pile_ups]
+    row = judged_over_time(tmp_path, f'kind = "bound"\n{keys}', *courses)
+    assert row.outcome == outcome, row.found
+
+
 def test_figures_of_all_loads_may_be_added_up_repeat_by_repeat(tmp_path: Path) -> None:
     claim = '[[part.claim]]\ntext = "x"\nsummed = true\nschedulers = ["none", "kyber"]\n'
     claims = claim + 'kind = "single-run"\n' + claim + 'kind = "order"\n'
@@ -240,7 +360,7 @@ def test_figures_may_be_of_one_job_and_of_shares(tmp_path: Path) -> None:
     # Both get the same, so that one has half of its share.
     made = study(tmp_path, "weights = { far = 2 }\n" + text, head)
     planned = plan(made)
-    [outcome] = execute(ready(planned, []), 1, lambda _: None, dict, print)
+    [outcome] = execute(ready(planned, []), Here(1), lambda _: None, dict, print)
     jain, apart, near, peak, absent = judge(made, [outcome])
     assert (jain.outcome, apart.outcome, near.outcome) == ("reproduced",) * 3, jain.found
     assert (jain.unit, near.unit) == ("of 1", "s, job near")
@@ -340,8 +460,10 @@ def test_a_users_own_study_runs_by_name_and_prints_its_outcome(tmp_path: Path) -
     assert "published (figures)\n    so fast" in told
     done = blklab(tmp_path, "run", "mine", "--repeats", "2")
     assert "Left out: kyber@slow: needs --rig kernel: it runs on a kernel that" in done.stdout
-    assert re.search(r"none +1 +[\d,]+ .*times +not reproduced", done.stdout)
-    assert re.search(r"kyber@slow +3 +- +- +not known", done.stdout)
+    assert re.search(r"none +1 +[\d,]+ +[\d,.]+ .*times +not reproduced", done.stdout)
+    assert re.search(r"kyber@slow +3 +- +- +- +not known", done.stdout)
+    told = " ".join(done.stdout.split())
+    assert re.search(r"Measured under none: \d+ requests of 4 KiB on average, after 0 merges", told)
     assert "Why not: made up </script>" in done.stdout
     assert "none, kyber: reproduced: at most" in done.stdout
     assert (

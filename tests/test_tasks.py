@@ -192,7 +192,7 @@ class Elsewhere:
     def run(
         self,
         tasks: Sequence[Task],
-        ended: Callable[[Ended], None],
+        ended: Callable[[Sequence[Ended]], None],
         failed: Callable[[Failed], None] | None = None,
     ) -> None:
         assert failed is None, "a comparison ends with the first failure"
@@ -203,7 +203,7 @@ class Elsewhere:
             running = [pool.submit(worker, *one) for one in
                        enumerate(task.to_bytes() for task in tasks)]  # fmt: skip
             for one in as_completed(running):
-                ended(one.result())
+                ended([one.result()])
 
 
 def question() -> Setup:
@@ -229,7 +229,7 @@ def test_whole_results_come_back_too() -> None:
     [planned, *_] = plan(question())
     task = Task(RigSpec("sim"), planned.experiment, "result")
     found: list[Ended] = []
-    Elsewhere().run([task], found.append)
+    Elsewhere().run([task], found.extend)
     there, here = found[0].found, carried_out(task).found
     assert isinstance(there, Result) and isinstance(here, Result)
     assert (there.disk, there.duration_ns) == (here.disk, here.duration_ns)

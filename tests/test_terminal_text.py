@@ -15,7 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from blklab.cli.comparison import costs_table
+from blklab.domain.costs import OperationCosts
+from blklab.experiment.words import COSTS
 from blklab.host.machine import fio_version
 
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
@@ -273,3 +277,24 @@ def test_output_of_another_program_need_not_be_utf8(
     fio.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert fio_version() == "fio-\ufffd"
+
+
+def test_costs_of_many_schedulers_fit_into_a_terminal_with_all_their_figures() -> None:
+    costs = OperationCosts(
+        False, 24.1 * 1024, 32.3 * 1024, 1023.0, 16.4, 5.87, 4.01, 0, 1.01, 3.39, 234e3
+    )
+    names = [
+        "none",
+        "mq-deadline:fifo_batch=128,read_expire=2000",
+        "kyber",
+        "bfq",
+        "cfq",
+        "deadline",
+    ]
+    with (screen := Console(width=80)).capture() as shown:
+        screen.print(costs_table(dict.fromkeys(names, costs)))
+    lines = shown.get().splitlines()
+    assert max(map(len, lines)) <= 80 and "…" not in shown.get()
+    [data] = [line for line in lines if line.startswith(" data")]
+    assert data.split() == ["data", *["24.1", "KiB"] * len(names)]
+    assert {line.split()[0] for line in lines[-11:] if line.strip()} == set(COSTS)

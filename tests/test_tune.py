@@ -17,6 +17,7 @@ import blklab
 from blklab.base.catalogue import Entry
 from blklab.domain import specs
 from blklab.domain.experiment import SchedulerSpec
+from blklab.domain.space import Knob, Space, spaces
 from blklab.domain.task import Task
 from blklab.errors import InputError
 from blklab.execute import Ended, Failed, Local
@@ -25,8 +26,8 @@ from blklab.rigs.sim import SimRig
 from blklab.tuning import goal
 from blklab.tuning.bench import Bench, Question
 from blklab.tuning.search import search
-from blklab.tuning.space import Knob, Space, spaces
 from blklab.tuning.tried import Run, Tried, of_search
+from tests.competing import recorded
 
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
 JOB = """[global]
@@ -65,14 +66,15 @@ class Counting:
     def run(
         self,
         tasks: Sequence[Task],
-        ended: Callable[[Ended], None],
+        ended: Callable[[Sequence[Ended]], None],
         failed: Callable[[Failed], None] | None = None,
     ) -> None:
-        def counted(event: Ended) -> None:
-            self.count += 1
-            ended(event)
-            if self.count >= self.ends_after:
-                raise KeyboardInterrupt
+        def counted(events: Sequence[Ended]) -> None:
+            for event in events:
+                self.count += 1
+                ended([event])
+                if self.count >= self.ends_after:
+                    raise KeyboardInterrupt
 
         Local(1, self.rig).run(tasks, counted, failed)
 
@@ -294,13 +296,43 @@ def test_where_no_settings_matter_the_default_is_kept(tmp_path: Path) -> None:
     assert (found.best, found.gain, found.enumerated) == ("none", None, False)
 
 
+def test_settings_are_searched_for_a_recorded_load_in_several_ways(tmp_path: Path) -> None:
+    load = recorded(tmp_path / "load.rec")
+    found = blklab.tune(
+        disk="wd10ezrx",
+        workloads=[f"{load}:way=inferred", f"{load}:way=open"],
+        objective="p99",
+        schedulers=["mq-deadline"],
+        against="mq-deadline",
+        worst_case=True,
+        trials=12,
+        repeats=3,
+        store=str(tmp_path / "store.db"),
+    )
+    assert found.workloads == ("load.rec:way=inferred", "load.rec:way=open")
+    [confirmed] = found.confirmed
+    assert confirmed.repeats == 3 and "mq-deadline" in {found.best, found.reference}
+    # A setting is recommended if it is ahead, in both ways.
+    assert (found.best == "mq-deadline") == (found.gain is None)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--workload", "sqlite"], "sqlite: is a program; a search needs a job file"),
         (["--workload", "randread", "--objective", "p98"], "no figure 'p98'"),
         (["--workload", "randread", "--scheduler", "cqf"], "no scheduler 'cqf'"),
-        (["--workload", "randread", "--confirm", "live"], "--confirm: expected kernel"),
+        (
+            ["--workload", "randread", "--confirm", "live"],
+            "--confirm: expected kernel, or live:DIR",
+        ),
+        (["--workload", "randread", "--confirm", "sim"], "DIRECTORY with a directory of the disk"),
+        (["--workload", "randread", *["--confirm", "kernel"] * 2], "'kernel' is given twice"),
+        (["--workload", "randread", "--confirm", "live:/no/where"], "/no/where: no such"),
+        (
+            ["--workload", "randread", "--confirm", "live:/", "--host", "cpus=4"],
+            "--host: cpus: not with --confirm live, whose host is this machine",
+        ),
         (["--workload", "randread", "--objective", "p99(x)"], "no load has a figure for p99(x)"),
     ],
 )

@@ -21,12 +21,12 @@ from blklab.base.catalogue import Entry
 from blklab.base.limits import JOBS_DEFAULT
 from blklab.domain import defaults, specs
 from blklab.domain.experiment import SchedulerSpec
+from blklab.domain.space import Space, spaces
 from blklab.execute import Local
 from blklab.rigs.sim import SimRig
 from blklab.tuning import goal
 from blklab.tuning.bench import Bench, Question
 from blklab.tuning.search import search
-from blklab.tuning.space import Space, spaces
 from blklab.tuning.tried import Tried
 
 DATA = Path(__file__).resolve().parents[1] / "docs/data/tuning.json"

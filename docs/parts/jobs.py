@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from blklab import _core
+from blklab.watching.kinds import KINDS
 from parts.text import code, table
+
+
+def watch_kinds() -> str:
+    """The kinds of load of ``blklab watch``, with the workloads that stand for them."""
+    return table(
+        ("kind", "what the counters show", "stands for it"),
+        (
+            (code(kind.name), kind.text, code(kind.workload))
+            for kind in KINDS.values()
+            if kind.workload is not None
+        ),
+    )
 
 
 def job_options(*status: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,11 @@ from parts.text import code, data, table
 def bench() -> str:
     """The last figures of ``benches/whole_process.py``, from ``docs/data/bench.json``."""
     return _figures(data("bench"))
+
+
+def processes() -> str:
+    """The last figures of ``benches/processes.py``."""
+    return _figures(data("processes"))
 
 
 def host_measured() -> str:
@@ -61,6 +67,26 @@ def live_rig() -> str:
 def recording_cost() -> str:
     """The last figures of ``benches/recording.py``."""
     return _with_load_after("recording")
+
+
+def plugin_cost() -> str:
+    """The last figures of ``benches/plugins.py``."""
+    return _figures(data("plugins"))
+
+
+def watch_cost() -> str:
+    """The last figures of ``benches/watch.py``."""
+    return _with_load_after("watch")
+
+
+def watch_example() -> str:
+    """The last output of ``benches/watch.py``, folded."""
+    kept = data("watch")
+    lines = [
+        textwrap.fill(line, 100, subsequent_indent="    ", break_on_hyphens=False)
+        for line in kept["lines"]
+    ]
+    return "\n".join(["```text", f"$ {kept['command']}", *lines, "```"])
 
 
 def anonymous_cost() -> str:

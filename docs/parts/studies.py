@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parts.text import code, table
+from parts.text import code, keys_table, table
 
 
 def study_judging() -> str:
@@ -23,22 +23,7 @@ def study_keys() -> str:
         "`[[kernel]]`: a kernel to build": keys.KERNEL,
         **{f"`[[part.claim]]` of kind `{kind}`": rows for kind, rows in keys.CLAIMS.items()},
     }
-    return "\n".join(
-        f"**{title}**\n\n"
-        + table(
-            ("key", "value", "default", "meaning"),
-            (
-                (
-                    code(key.name),
-                    key.shape.expected + (f": {of.expected}" if (of := key.shape.of_each) else ""),
-                    "**required**" if key.default is None else key.default,
-                    key.help,
-                )
-                for key in rows
-            ),
-        )
-        for title, rows in tables.items()
-    )
+    return "\n".join(f"**{title}**\n\n{keys_table(rows)}" for title, rows in tables.items())
 
 
 def study_metrics() -> str:

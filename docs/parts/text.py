@@ -18,6 +18,22 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[i
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
+def keys_table(rows: Iterable[Any]) -> str:
+    """The keys of a table of TOML."""
+    return table(
+        ("key", "value", "default", "meaning"),
+        (
+            (
+                code(key.name),
+                key.shape.expected + (f": {of.expected}" if (of := key.shape.of_each) else ""),
+                "**required**" if key.default is None else key.default,
+                key.help,
+            )
+            for key in rows
+        ),
+    )
+
+
 def code(value: object) -> str:
     """As code."""
     return f"`{value}`"

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from blklab.api.apply import list_presets as list_presets
     from blklab.api.apply import status as status
     from blklab.api.apply import undo as undo
+    from blklab.api.bisect import Bisected as Bisected
+    from blklab.api.bisect import bisect as bisect
     from blklab.api.catalogue import DiskModel as DiskModel
     from blklab.api.catalogue import DiskParameter as DiskParameter
     from blklab.api.catalogue import Host as Host
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from blklab.api.catalogue import list_disks as list_disks
     from blklab.api.catalogue import list_schedulers as list_schedulers
     from blklab.api.catalogue import list_workloads as list_workloads
+    from blklab.api.catalogue import load_plugin as load_plugin
     from blklab.api.catalogue import modelled_host as modelled_host
     from blklab.api.catalogue import scheduler_spec as scheduler_spec
     from blklab.api.check_rule import CheckedRule as CheckedRule
@@ -44,6 +47,13 @@ if TYPE_CHECKING:
     from blklab.api.compare import compare as compare
     from blklab.api.compare import resume as resume
     from blklab.api.explain import explain as explain
+    from blklab.api.fleet import FleetGroup as FleetGroup
+    from blklab.api.fleet import HostChange as HostChange
+    from blklab.api.fleet import JudgedFleet as JudgedFleet
+    from blklab.api.fleet import collect_fleet as collect_fleet
+    from blklab.api.fleet import fleet_directory as fleet_directory
+    from blklab.api.fleet import judge_fleet as judge_fleet
+    from blklab.api.fleet import write_rules as write_rules
     from blklab.api.host import MeasuredHost as MeasuredHost
     from blklab.api.host import measure_host as measure_host
     from blklab.api.iocost import IoCostQos as IoCostQos
@@ -111,8 +121,6 @@ if TYPE_CHECKING:
     from blklab.api.traces import read_trace as read_trace
     from blklab.api.traces import recording_columns as recording_columns
     from blklab.api.traces import trace_formats as trace_formats
-    from blklab.api.tune import Confirmed as Confirmed
-    from blklab.api.tune import Tuned as Tuned
     from blklab.api.tune import tune as tune
     from blklab.api.ublk import UblkCommand as UblkCommand
     from blklab.api.ublk import remove_served_disk as remove_served_disk
@@ -121,6 +129,12 @@ if TYPE_CHECKING:
     from blklab.api.verify import Agreement as Agreement
     from blklab.api.verify import drawn_jobs as drawn_jobs
     from blklab.api.verify import verify as verify
+    from blklab.api.watch import Watched as Watched
+    from blklab.api.watch import WatchEvent as WatchEvent
+    from blklab.api.watch import WatchLimits as WatchLimits
+    from blklab.api.watch import install_watch as install_watch
+    from blklab.api.watch import uninstall_watch as uninstall_watch
+    from blklab.api.watch import watch as watch
     from blklab.api.whatif import Replayed as Replayed
     from blklab.api.whatif import WhatIf as WhatIf
     from blklab.api.whatif import load_recording as load_recording
@@ -143,6 +157,7 @@ if TYPE_CHECKING:
     from blklab.experiment.analyse import Row as Row
     from blklab.experiment.statistics import Answer as Answer
     from blklab.experiment.statistics import Interval as Interval
+    from blklab.fleet.collect import CollectedHost as CollectedHost
     from blklab.host.devices.deciders.influence import Influence as Influence
     from blklab.host.devices.device import Device as Device
     from blklab.report.difference import Difference as Difference
@@ -153,9 +168,13 @@ if TYPE_CHECKING:
     from blklab.settings.change import Plan as Plan
     from blklab.settings.record import AppliedEntry as AppliedEntry
     from blklab.settings.status import Status as Status
+    from blklab.settings.unit import WatchUnit as WatchUnit
     from blklab.store.read import Listed as Listed
     from blklab.study.model import Study as Study
     from blklab.timelines.timeline import Timeline as Timeline
+    from blklab.tuning.answer import Confirmed as Confirmed
+    from blklab.tuning.answer import Tuned as Tuned
+    from blklab.tuning.sensitivity import Sensitivity as Sensitivity
 
 __all__ = [
     "Agreement",
@@ -163,10 +182,12 @@ __all__ = [
     "Answer",
     "Applied",
     "AppliedEntry",
+    "Bisected",
     "BlklabError",
     "Built",
     "Cell",
     "CheckedRule",
+    "CollectedHost",
     "Comparison",
     "Confirmed",
     "Device",
@@ -179,8 +200,10 @@ __all__ = [
     "EditedTrace",
     "Entry",
     "Fidelity",
+    "FleetGroup",
     "Gap",
     "Host",
+    "HostChange",
     "Imported",
     "ImportedTrace",
     "Influence",
@@ -189,6 +212,7 @@ __all__ = [
     "IoCost",
     "IoCostQos",
     "JobRun",
+    "JudgedFleet",
     "Kernel",
     "Kernels",
     "Listed",
@@ -212,6 +236,7 @@ __all__ = [
     "RunError",
     "SchedulerModel",
     "SchedulerSpec",
+    "Sensitivity",
     "Status",
     "Steps",
     "StoppedError",
@@ -227,12 +252,18 @@ __all__ = [
     "Tunable",
     "Tuned",
     "UblkCommand",
+    "WatchEvent",
+    "WatchLimits",
+    "WatchUnit",
+    "Watched",
     "WhatIf",
     "Workload",
     "anonymise_trace",
     "apply",
+    "bisect",
     "build_kernel",
     "check_rule",
+    "collect_fleet",
     "compare",
     "cut_trace",
     "devices",
@@ -245,13 +276,16 @@ __all__ = [
     "find_scheduler",
     "find_study",
     "find_workload",
+    "fleet_directory",
     "forget",
     "give_up_rights",
     "import_results",
     "import_trace",
+    "install_watch",
     "io_cost",
     "io_cost_qos",
     "is_disk_here",
+    "judge_fleet",
     "kernel_shell",
     "kernel_source",
     "list_disks",
@@ -260,6 +294,7 @@ __all__ = [
     "list_schedulers",
     "list_studies",
     "list_workloads",
+    "load_plugin",
     "load_recording",
     "measure_host",
     "merge_traces",
@@ -299,9 +334,12 @@ __all__ = [
     "tunables",
     "tune",
     "undo",
+    "uninstall_watch",
     "verify",
+    "watch",
     "whatif",
     "write_report",
+    "write_rules",
 ]
 
 _WHERE = {
@@ -309,10 +347,12 @@ _WHERE = {
     "Analysis": "blklab.experiment.analyse",
     "Answer": "blklab.experiment.statistics",
     "Applied": "blklab.api.apply",
+    "Bisected": "blklab.api.bisect",
     "AppliedEntry": "blklab.settings.record",
     "BlklabError": "blklab.errors",
     "Built": "blklab.rigs.kernel.build",
     "Cell": "blklab.experiment.analyse",
+    "CollectedHost": "blklab.fleet.collect",
     "Comparison": "blklab.api.compare",
     "Device": "blklab.host.devices.device",
     "Devices": "blklab.api.machine",
@@ -324,8 +364,10 @@ _WHERE = {
     "EditedTrace": "blklab.api.trace_edits",
     "Entry": "blklab.base.catalogue",
     "Fidelity": "blklab.api.trace_edits",
+    "FleetGroup": "blklab.api.fleet",
     "Gap": "blklab.report.difference",
     "Host": "blklab.api.catalogue",
+    "HostChange": "blklab.api.fleet",
     "Imported": "blklab.api.results",
     "ImportedTrace": "blklab.api.traces",
     "Influence": "blklab.host.devices.deciders.influence",
@@ -334,6 +376,7 @@ _WHERE = {
     "IoCost": "blklab.domain.iocost",
     "IoCostQos": "blklab.api.iocost",
     "JobRun": "blklab.api.simulate",
+    "JudgedFleet": "blklab.api.fleet",
     "Kernel": "blklab.rigs.kernel.cache",
     "Kernels": "blklab.api.kernels",
     "Listed": "blklab.store.read",
@@ -372,7 +415,9 @@ _WHERE = {
     "Workload": "blklab.api.catalogue",
     "anonymise_trace": "blklab.api.trace_edits",
     "apply": "blklab.api.apply",
+    "bisect": "blklab.api.bisect",
     "build_kernel": "blklab.api.kernels",
+    "collect_fleet": "blklab.api.fleet",
     "compare": "blklab.api.compare",
     "cut_trace": "blklab.api.trace_edits",
     "devices": "blklab.api.machine",
@@ -385,11 +430,14 @@ _WHERE = {
     "find_scheduler": "blklab.api.catalogue",
     "find_study": "blklab.api.studies",
     "find_workload": "blklab.api.catalogue",
+    "fleet_directory": "blklab.api.fleet",
+    "load_plugin": "blklab.api.catalogue",
     "forget": "blklab.api.machine",
     "give_up_rights": "blklab.api.rights",
     "import_results": "blklab.api.results",
     "Replayed": "blklab.api.whatif",
     "WhatIf": "blklab.api.whatif",
+    "judge_fleet": "blklab.api.fleet",
     "load_recording": "blklab.api.whatif",
     "merge_traces": "blklab.api.trace_edits",
     "record_run": "blklab.api.record",
@@ -403,9 +451,17 @@ _WHERE = {
     "CheckedRule": "blklab.api.check_rule",
     "check_rule": "blklab.api.check_rule",
     "tune": "blklab.api.tune",
-    "Confirmed": "blklab.api.tune",
-    "Tuned": "blklab.api.tune",
+    "Confirmed": "blklab.tuning.answer",
+    "Sensitivity": "blklab.tuning.sensitivity",
+    "Tuned": "blklab.tuning.answer",
     "whatif": "blklab.api.whatif",
+    "WatchEvent": "blklab.api.watch",
+    "WatchLimits": "blklab.api.watch",
+    "WatchUnit": "blklab.settings.unit",
+    "Watched": "blklab.api.watch",
+    "install_watch": "blklab.api.watch",
+    "uninstall_watch": "blklab.api.watch",
+    "watch": "blklab.api.watch",
     "import_trace": "blklab.api.traces",
     "served_trace": "blklab.api.trace_served",
     "trace_page": "blklab.api.trace_page",
@@ -449,6 +505,7 @@ _WHERE = {
     "undo": "blklab.api.apply",
     "verify": "blklab.api.verify",
     "write_report": "blklab.api.results",
+    "write_rules": "blklab.api.fleet",
 }
 
 

@@ -382,14 +382,27 @@ class Job:
     def without_effect(self) -> list[IdleOption]:
         """Options without effect in a simulation."""
 
+class Plugin:
+    """A scheduler from a file of WebAssembly."""
+
+    def __init__(self, content: bytes, digest: str, path: str) -> None:
+        """From the file's content, for which `digest` stands; `path` is for messages.
+        InputError."""
+    @property
+    def info(self) -> SchedulerInfo: ...
+
 class Scheduler:
     """A scheduler with its tunables."""
 
     def __init__(
-        self, name: str, settings: list[tuple[str, str]] = ..., real: bool = False
+        self,
+        name: str,
+        settings: list[tuple[str, str]] = ...,
+        real: bool = False,
+        plugin: Plugin | None = None,
     ) -> None:
         """A scheduler of the simulator with these tunables, or with `real` one of any kernel, whose
-        other tunables are not checked. InputError."""
+        other tunables are not checked, or this plug-in. InputError."""
     @property
     def name(self) -> str: ...
     @property
@@ -1380,10 +1393,12 @@ def read_trace(
     keep_steps: bool = False,
     capacity_sectors: int | None = None,
     plugs: bool = False,
+    cgroups: Sequence[tuple[int, str]] = (),
     out: Path | None = None,
 ) -> TraceReading:
     """Read a trace in one pass; write it to the new file `out` as a recording. With `plugs`,
-    records of blktrace have those of all plugs. InputError; OSError if `out` cannot be written."""
+    records of blktrace have those of all plugs; `cgroups` are the paths of their numbers of
+    cgroups. InputError; OSError if `out` cannot be written."""
 
 @final
 class TraceEdit:
@@ -1438,6 +1453,15 @@ class ReplayNotes:
     @property
     def enlarged(self) -> int:
         """I/Os that are longer than recorded, for a disk with larger blocks."""
+    @property
+    def cgroups(self) -> int:
+        """Cgroups beside the root."""
+    @property
+    def unnamed(self) -> int:
+        """Those of which the recording has a number and no path."""
+    @property
+    def movers(self) -> int:
+        """Processes with I/Os in several of them."""
     @property
     def writes(self) -> bool:
         """Some write or discard."""
@@ -1509,9 +1533,12 @@ class Replay:
         speed: int = 1_000_000,
         loops: int = 1,
         length_ns: int | None = None,
+        cgroups: Sequence[tuple[str, int]] | None = (),
         label: str = "",
     ) -> None:
-        """`way` is ``open``, ``closed`` or ``inferred``, `fit` ``refuse``, ``wrap`` or ``scale``;
+        """`cgroups` are the weights of some cgroups by their paths, or None for a replay with all
+        processes in the root. `way` is ``open``, ``closed`` or ``inferred``, `fit` ``refuse``,
+        ``wrap`` or ``scale``;
         `speed` is in millionths of the recorded one; a loop lasts `length_ns`, or until the last
         arrival or completion. The names of processes begin with `label` where there are several
         replays. InputError."""

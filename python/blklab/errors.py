@@ -111,6 +111,11 @@ class RunError(BlklabError):
     """The input was correct, but the run failed."""
 
 
+class MachineError(RunError):
+    """The machine cannot do the run: a program is missing, or no space is left. Another machine
+    may."""
+
+
 class StoreError(BlklabError):
     """The store cannot be used; the message names it and gives the reason."""
 

@@ -5,11 +5,12 @@
 //! the function looks at the field, never at a version. A new version is one more word in
 //! [`VERSIONS`], and a field for each difference that it shows.
 //!
-//! Known versions are those that `blklab verify` has compared with that kernel. In between, versions
-//! are those of the change as far as they are known, else "after 6.12".
+//! Known versions are those that `blklab verify` has compared with that kernel, and 4.12, of which only merges
+//! were measured. In between, versions are those of the change as far as they are known, else "after
+//! 6.12".
 
 /// The known versions, oldest first, and their numbers: 1000 times the first part plus the second.
-pub const VERSIONS: &[(&str, i64)] = &[("6.12", 6012), ("7.3", 7003)];
+pub const VERSIONS: &[(&str, i64)] = &[("4.12", 4012), ("6.12", 6012), ("7.3", 7003)];
 
 /// The number of the newest one, which is the default.
 pub const NEWEST: i64 = VERSIONS[VERSIONS.len() - 1].1;
@@ -24,6 +25,26 @@ pub struct Kernel {
     /// A bio that is submitted without a plug gets one for itself (`__submit_bio`), so that the clock is
     /// read less often. Its request is dispatched at once, not by the worker. Since 6.10, and no longer in 7.3.
     pub plugs_each_bio: bool,
+    /// A run of a hardware queue leaves requests in the scheduler while the driver has refused others
+    /// (`blk_mq_sched_dispatch_requests`). Before 4.14 a run that the disk took nothing of took one more
+    /// request out of the scheduler.
+    pub leaves_requests_in_scheduler: bool,
+    /// A bio may merge with a request that waits in a software queue or in kyber
+    /// (`__blk_mq_sched_bio_merge`). Before 4.13 only mq-deadline and bfq looked for one.
+    pub software_queues_merge: bool,
+    /// An I/O of at most a bio on a device has a plug unless the call waits for it (`__blkdev_direct_IO`).
+    /// Since 5.15 it has none (`__blkdev_direct_IO_async`).
+    pub plugs_queued_device_io: bool,
+    /// A plug holds 32 requests in order of submission, and a bio may merge with the last of them. Before 5.0
+    /// it held 16, sorted by sector (`blk_mq_flush_plug_list`), and all were searched.
+    pub plugs_in_order: bool,
+    /// Under a scheduler the number of requests follows from the tags (`blk_mq_init_sched`). Before 4.14
+    /// it was 256.
+    pub requests_follow_tags: bool,
+    /// bfq limits the requests of writes and asynchronous I/O (`bfq_limit_depth`): since 4.16.
+    pub bfq_limits_requests: bool,
+    /// mq-deadline knows classes of priority, and limits writes and asynchronous requests: since 5.14.
+    pub deadline_has_classes: bool,
     /// kyber limits synchronous writes as well as asynchronous requests (`kyber_limit_depth` with
     /// `blk_mq_is_sync_read`). Before 7.0 it limited only the latter (`op_is_sync`).
     pub kyber_limits_sync_writes: bool,
@@ -64,6 +85,13 @@ impl Kernel {
         Kernel {
             keeps_flush: number >= since(7, 0),
             plugs_each_bio: number >= since(6, 10) && number < since(7, 3),
+            leaves_requests_in_scheduler: number >= since(4, 14),
+            software_queues_merge: number >= since(4, 13),
+            plugs_queued_device_io: number < since(5, 15),
+            plugs_in_order: number >= since(5, 0),
+            requests_follow_tags: number >= since(4, 14),
+            bfq_limits_requests: number >= since(4, 16),
+            deadline_has_classes: number >= since(5, 14),
             kyber_limits_sync_writes: number >= since(7, 0),
             deadline_wakes_in_batches: number >= since(7, 0),
             bfq_limits_follow_async_depth: number >= since(7, 0),

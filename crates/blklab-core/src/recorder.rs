@@ -1,8 +1,14 @@
 //! Time series and disk traces of bounded size for runs of any length.
 
+mod rows;
+mod steadiness;
+
+use rows::{Interval, Rows};
+use steadiness::SteadinessRecorder;
+
 use crate::decisions::code;
 use crate::request::Request;
-use crate::result::{DiskTrace, Series};
+use crate::result::{DiskTrace, Levels, Percentiles, Series};
 use crate::units::Nanos;
 
 /// The maximum of rows in a series; in longer runs, pairs of neighbouring rows are added together.
@@ -32,132 +38,83 @@ impl Row {
         self.waiting_area += u64::from(waiting) * span.0;
         self.in_flight_area += u64::from(in_flight) * span.0;
     }
+}
 
-    fn join(self, next: Row) -> Row {
+impl Interval for Row {
+    fn join(&mut self, next: &Row) {
         let add = |a: [u64; 2], b: [u64; 2]| [a[0] + b[0], a[1] + b[1]];
         let max = |a: [u64; 2], b: [u64; 2]| [a[0].max(b[0]), a[1].max(b[1])];
-        Row {
+        *self = Row {
             bytes: add(self.bytes, next.bytes),
             ios: add(self.ios, next.ios),
             clat_sum: add(self.clat_sum, next.clat_sum),
             clat_max: max(self.clat_max, next.clat_max),
             waiting_area: self.waiting_area + next.waiting_area,
             in_flight_area: self.in_flight_area + next.in_flight_area,
-        }
+        };
     }
 }
 
-/// Collects a [`Series`].
+/// Collects a [`Series`], and what shows whether the run is steady.
 #[derive(Debug)]
 pub struct SeriesRecorder {
-    interval: Nanos,
-    /// All rows except the last.
-    rows: Vec<Row>,
-    /// The last row, stored separately: most events fall into it.
-    last: Row,
-    last_begin: Nanos,
-    last_end: Nanos,
+    rows: Rows<Row>,
+    steadiness: SteadinessRecorder,
 }
 
 impl Default for SeriesRecorder {
     fn default() -> Self {
-        SeriesRecorder {
-            interval: SERIES_INTERVAL,
-            rows: Vec::new(),
-            last: Row::default(),
-            last_begin: Nanos::ZERO,
-            last_end: Nanos::ZERO,
-        }
+        let rows = Rows::new(SERIES_INTERVAL, SERIES_ROWS);
+        SeriesRecorder { rows, steadiness: SteadinessRecorder::default() }
     }
 }
 
 impl SeriesRecorder {
-    /// The row for `at`, which may be in any existing row or after the last one.
-    #[inline]
-    fn row(&mut self, at: Nanos) -> &mut Row {
-        if at >= self.last_end {
-            self.extend_to(at);
-        }
-        if at >= self.last_begin { &mut self.last } else { &mut self.rows[(at.0 / self.interval.0) as usize] }
-    }
-
-    #[cold]
-    fn extend_to(&mut self, at: Nanos) {
-        if self.last_end > Nanos::ZERO {
-            self.rows.push(self.last);
-        }
-        while at.0 / self.interval.0 >= SERIES_ROWS as u64 {
-            self.rows = widened(&self.rows);
-            self.interval = self.interval + self.interval;
-        }
-        let index = (at.0 / self.interval.0) as usize;
-        self.rows.resize(index + 1, Row::default());
-        self.last = self.rows.pop().unwrap_or_default();
-        self.last_begin = Nanos(index as u64 * self.interval.0);
-        self.last_end = self.last_begin + self.interval;
-    }
-
     /// An I/O of a process has completed. `write` includes trims.
     #[inline]
     pub fn completed(&mut self, at: Nanos, write: bool, bytes: u64, clat: Nanos) {
-        let row = self.row(at);
+        let row = self.rows.row(at);
         let side = usize::from(write);
         row.bytes[side] += bytes;
         row.ios[side] += 1;
         row.clat_sum[side] += clat.0;
         row.clat_max[side] = row.clat_max[side].max(clat.0);
+        self.steadiness.completed(at, side, bytes, clat);
     }
 
     /// From `from` to `to`, this many requests waited and this many were in flight.
     #[inline]
     pub fn depth(&mut self, from: Nanos, to: Nanos, waiting: u32, in_flight: u32) {
-        if from >= self.last_begin && to <= self.last_end {
-            self.last.add_depth(to - from, waiting, in_flight);
+        let rows = &mut self.rows;
+        if from >= rows.last_begin && to <= rows.last_end {
+            rows.last.add_depth(to - from, waiting, in_flight);
         } else {
-            self.depth_over_rows(from, to, waiting, in_flight);
+            rows.over(from, to, |row, span| row.add_depth(span, waiting, in_flight));
         }
-    }
-
-    #[inline(never)]
-    fn depth_over_rows(&mut self, from: Nanos, to: Nanos, waiting: u32, in_flight: u32) {
-        let mut at = from;
-        while at < to {
-            // Rows may double in width while the time is added to them.
-            self.row(at);
-            let row_end = Nanos((at.0 / self.interval.0 + 1) * self.interval.0);
-            let until = to.min(row_end);
-            self.row(at).add_depth(until - at, waiting, in_flight);
-            at = until;
-        }
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().chain((self.last_end > Nanos::ZERO).then_some(&self.last))
+        self.steadiness.depth(from, to, waiting + in_flight);
     }
 
     /// Waiting requests times time, and requests in flight times time, of the whole run.
     pub fn depth_areas(&self) -> (u64, u64) {
         let add = |sum: (u64, u64), row: &Row| (sum.0 + row.waiting_area, sum.1 + row.in_flight_area);
-        self.all().fold((0, 0), add)
+        self.rows.all().fold((0, 0), add)
     }
 
     /// The finished series and the width of its intervals.
     pub fn finish(self) -> (Series, Nanos) {
-        SeriesRecorder::finish_all(vec![self])
+        SeriesRecorder::finish_all(&[self])
+    }
+
+    /// The levels and percentiles of several recorders of one run.
+    pub fn steadiness(recorders: &[SeriesRecorder]) -> (Levels, Percentiles) {
+        let several: Vec<_> = recorders.iter().map(|one| &one.steadiness).collect();
+        SteadinessRecorder::finish(&several)
     }
 
     /// The sum of several series of one run, as one.
-    pub fn finish_all(recorders: Vec<SeriesRecorder>) -> (Series, Nanos) {
-        let interval = recorders.iter().map(|one| one.interval).max().unwrap_or(SERIES_INTERVAL);
-        let mut sum: Vec<Row> = Vec::new();
-        for recorder in recorders {
-            let mut rows: Vec<_> = recorder.all().copied().collect();
-            for _ in 0..(interval.0 / recorder.interval.0).ilog2() {
-                rows = widened(&rows);
-            }
-            sum.resize(sum.len().max(rows.len()), Row::default());
-            sum.iter_mut().zip(rows).for_each(|(row, more)| *row = row.join(more));
-        }
+    pub fn finish_all(recorders: &[SeriesRecorder]) -> (Series, Nanos) {
+        let several: Vec<_> = recorders.iter().map(|one| &one.rows).collect();
+        let (sum, interval) = Rows::sum(&several, SERIES_INTERVAL);
         let column = |f: fn(&Row) -> u64| sum.iter().map(|row| f(row) as i64).collect::<Vec<_>>();
         let mean_milli = |f: fn(&Row) -> u64| {
             sum.iter().map(|row| (f(row) as u128 * 1000 / u128::from(interval.0)) as i64).collect()
@@ -176,11 +133,6 @@ impl SeriesRecorder {
         };
         (series, interval)
     }
-}
-
-/// Rows of twice the width: each pair of neighbours as one.
-fn widened(rows: &[Row]) -> Vec<Row> {
-    rows.chunks(2).map(|pair| pair.iter().copied().fold(Row::default(), Row::join)).collect()
 }
 
 /// One command in a trace.
@@ -342,7 +294,7 @@ mod tests {
                 all.completed(at, late, bytes, Nanos(bytes));
                 parts[usize::from(late)].completed(at, late, bytes, Nanos(bytes));
             }
-            prop_assert_eq!(SeriesRecorder::finish_all(parts.into()), all.finish());
+            prop_assert_eq!(SeriesRecorder::finish_all(&parts), all.finish());
         }
 
         #[test]

@@ -28,6 +28,13 @@ pub struct RunResult {
     /// whole run.
     #[serde(skip)]
     pub series: Series,
+    /// Queue and latency over short intervals, which show pile-ups; empty from rigs that do not
+    /// record them.
+    #[serde(skip)]
+    pub levels: Levels,
+    /// Percentiles of latencies over long intervals; empty from rigs that do not record them.
+    #[serde(skip)]
+    pub percentiles: Percentiles,
     /// A sample of the first disk's commands, spread evenly over the whole run.
     #[serde(skip)]
     pub overview: DiskTrace,
@@ -212,6 +219,45 @@ pub struct Series {
     pub in_flight_milli: Vec<i64>,
 }
 
+/// The level of queue and latency in equal intervals over the whole run, 65,536 at most.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Levels {
+    /// The start of each interval.
+    pub start_ns: Vec<i64>,
+    /// I/Os completed to processes.
+    pub ios: Vec<i64>,
+    /// Sum of their completion latencies, ns.
+    pub clat_sum_ns: Vec<i64>,
+    /// Requests waiting or in flight, mean over the interval, times 1000.
+    pub depth_milli: Vec<i64>,
+}
+
+/// Percentiles of the completion latencies in equal intervals over the whole run, 512 at most.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Percentiles {
+    /// The start of each interval.
+    pub start_ns: Vec<i64>,
+    /// Bytes completed to processes.
+    pub bytes: Vec<i64>,
+    /// Those of reads; empty without reads.
+    pub read: PercentileColumns,
+    /// Those of writes and trims; empty without them.
+    pub write: PercentileColumns,
+}
+
+/// The percentiles of one direction in each interval, within 6 %; 0 without I/Os.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PercentileColumns {
+    /// I/Os completed to processes.
+    pub ios: Vec<i64>,
+    /// The median, ns.
+    pub p50_ns: Vec<i64>,
+    /// The 99th percentile, ns.
+    pub p99_ns: Vec<i64>,
+    /// The 99.9th percentile, ns.
+    pub p999_ns: Vec<i64>,
+}
+
 /// The disk's commands in order of issue. Columns of equal length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DiskTrace {
@@ -268,6 +314,15 @@ impl RunResult {
             in_flight_milli
         );
         all.extend(rows.map(|(name, column)| (name.to_owned(), column)));
+        let rows = columns!(self.levels, "levels", start_ns, ios, clat_sum_ns, depth_milli);
+        all.extend(rows.map(|(name, column)| (name.to_owned(), column)));
+        let rows = columns!(self.percentiles, "percentiles", start_ns, bytes);
+        all.extend(rows.map(|(name, column)| (name.to_owned(), column)));
+        for (side, prefix) in [(&self.percentiles.read, "read"), (&self.percentiles.write, "write")] {
+            let rows = columns!(side, "", ios, p50_ns, p99_ns, p999_ns);
+            let named = |name: &str| format!("percentiles.{prefix}_{}", &name[1..]);
+            all.extend(rows.map(|(name, column)| (named(name), column)));
+        }
         for (trace, prefix) in [(&self.overview, "overview"), (&self.detail, "detail")] {
             let rows = columns!(
                 trace,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use blklab_base::recorded::{Header, Io, Level, Names, SIMULATOR, Tables};
+use blklab_base::recorded::{self, Header, Io, Level, Names, SIMULATOR, Tables};
 use thiserror::Error;
 
 use crate::block::KERNEL;
@@ -15,12 +15,14 @@ use crate::host::Host;
 use crate::recorder::{SeriesRecorder, Window};
 use crate::request::ProcessId;
 use crate::result::{DiskCounters, DiskTrace, JobResult, RunResult};
+use crate::scheduler::CgroupId;
 use crate::scheduler::spec::SchedulerSpec;
 use crate::source::beside::Beside;
 use crate::source::fio::{Fio, Jobs};
-use crate::source::replay::{Replay, ReplayError, ReplayPlan, Replayed};
+use crate::source::replay::{Replay, ReplayError, ReplayIo, ReplayPlan, Replayed, THE_RECORDING};
 use crate::tunable::Settings;
 use crate::units::{Bytes, Nanos};
+use crate::workload::cgroups::Cgroups;
 use crate::workload::plan::Plan;
 
 /// The parts of a simulation.
@@ -83,7 +85,10 @@ pub fn run_beside(
 ) -> Result<RunResult, ReplayFailed> {
     let Setup { plan, disk, scheduler, host, memory, seed } = setup;
     let first = Fio::count(plan);
-    let tasks = Fio::tasks(plan).and(&replayed.tasks());
+    let members = replayed.members();
+    let mut cgroups = plan.cgroups.clone();
+    let ids = cgroups.join(&replayed.cgroups, THE_RECORDING).map_err(ReplayFailed::Weights)?;
+    let tasks = Fio::tasks(plan).and(&replayed.tasks(), cgroups.groups(), &ids);
     let capacity = disk.limits().capacity;
     let machine = Machine {
         disks: vec![Attached { disk, scheduler }],
@@ -97,7 +102,9 @@ pub fn run_beside(
     let layout = Layout::in_a_row(&plan.files, DeviceId(0), capacity);
     let world = machine.build(if host.partitions { layout.as_partitions() } else { layout });
     let fio = Fio::new(plan, seed, &world);
-    let replay = Replay::new(replayed.ios.clone(), first as u32, &tasks, &world)?;
+    let placed = |io: &ReplayIo| ReplayIo { cgroup: ids[usize::from(io.cgroup.0)], ..*io };
+    let ios = replayed.ios.iter().map(placed).collect();
+    let replay = Replay::new(ios, first as u32, &tasks, &world)?;
     let mut engine = Engine::new(world, Beside::new(fio, replay, first as u32));
     if let Some(window) = window {
         engine.keep(window);
@@ -108,7 +115,7 @@ pub fn run_beside(
     name_jobs(&mut again, replayed, names);
     results.append(&mut again.jobs);
     let owner = |process: ProcessId| match (process.0 as usize).checked_sub(first) {
-        Some(id) if process != ProcessId::KERNEL => before + id as i64,
+        Some(id) if process != ProcessId::KERNEL => before + i64::from(members.process(id as u32).0),
         _ => jobs.owner(process),
     };
     let attribute = |trace: &mut DiskTrace| {
@@ -165,16 +172,28 @@ pub fn run_and_record(setup: Setup<'_>, watch: &Watch) -> Result<Recorded, RunEr
     let name = |process: u32| owner(process).map_or("", |owner| &jobs.results[owner].name);
     let mut tables = named(&mut ios, name);
     // A job file without cgroups says nothing of them.
-    if plan.cgroups.len() > 1 {
-        for (number, cgroup) in (1..).zip(&plan.cgroups) {
-            tables.cgroups.set(number, &format!("/{}", cgroup.path));
-        }
+    if plan.cgroups.has_any() {
+        tables.cgroups = numbered(&plan.cgroups);
         for io in ios.iter_mut().filter(|io| io.pid != KERNEL) {
             let process = owner(io.pid - 1).and_then(|owner| plan.processes.get(owner));
-            io.cgroup = process.map_or(0, |process| u64::from(process.cgroup.0) + 1);
+            io.cgroup = process.map_or(0, |process| number_of(process.cgroup));
         }
     }
     Ok(Recorded { result: result(measured), ios, tables, header })
+}
+
+/// The number of a cgroup in a recording; as in the kernel, the root's is 1.
+fn number_of(cgroup: CgroupId) -> u64 {
+    u64::from(cgroup.0) + 1
+}
+
+/// The paths of these cgroups by their numbers.
+fn numbered(cgroups: &Cgroups) -> recorded::Cgroups {
+    let mut paths = recorded::Cgroups::default();
+    for (number, cgroup) in (1..).zip(cgroups.all()) {
+        paths.set(number, &format!("/{}", cgroup.path));
+    }
+    paths
 }
 
 /// The header of a recording of a run on that disk.
@@ -267,10 +286,17 @@ pub fn replay_and_record(setup: ReplaySetup<'_>, watch: &Watch) -> Result<Record
     engine.record();
     let mut measured = engine.run(watch)?;
     let mut ios = std::mem::take(&mut measured.devices[0].recorded);
-    let of = |process: u32| &plan.processes[process as usize];
-    let tables = named(&mut ios, |process| names.name(of(process).name));
+    let members: Vec<_> = plan.members().iter().collect();
+    let of = |member: u32| &plan.processes[members[member as usize].0.0 as usize];
+    let mut tables = named(&mut ios, |member| names.name(of(member).name));
+    let has_cgroups = plan.cgroups.has_any();
+    if has_cgroups {
+        tables.cgroups = numbered(&plan.cgroups);
+    }
     for io in ios.iter_mut().filter(|io| io.pid != KERNEL) {
-        io.pid = of(io.pid - 1).pid;
+        let member = io.pid - 1;
+        io.pid = of(member).pid;
+        io.cgroup = if has_cgroups { number_of(members[member as usize].1) } else { 0 };
     }
     Ok(Recorded { result: result_of_replay(measured, plan, names), ios, tables, header })
 }
@@ -278,16 +304,28 @@ pub fn replay_and_record(setup: ReplaySetup<'_>, watch: &Watch) -> Result<Record
 fn result_of_replay(mut measured: Measured<Replayed>, plan: &ReplayPlan, names: &Names) -> RunResult {
     name_jobs(&mut measured.source, plan, names);
     let Measured { duration, source, devices } = measured;
-    let owner = |process: ProcessId| if process == ProcessId::KERNEL { -1 } else { process.0.into() };
-    assembled(duration, source.jobs, devices, owner, |_| ())
+    let members = plan.members();
+    let owner = |member: ProcessId| match member {
+        ProcessId::KERNEL => -1,
+        ProcessId(member) => members.process(member).0.into(),
+    };
+    let attribute = |trace: &mut DiskTrace| {
+        for process in trace.process.iter_mut().filter(|process| **process >= 0) {
+            *process = owner(ProcessId(*process as u32));
+        }
+    };
+    assembled(duration, source.jobs, devices, owner, attribute)
 }
 
 /// Why a replay has no result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReplayFailed {
     /// The I/Os do not fit the machine.
     #[error(transparent)]
     Refused(#[from] ReplayError),
+    /// A cgroup has two weights.
+    #[error("{0}")]
+    Weights(String),
     /// The run has failed.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -315,7 +353,8 @@ fn assembled(
         all_series.push(series);
         of_first.get_or_insert((trace, decisions));
     }
-    let (series, interval) = SeriesRecorder::finish_all(all_series);
+    let (series, interval) = SeriesRecorder::finish_all(&all_series);
+    let (levels, percentiles) = SeriesRecorder::steadiness(&all_series);
     let (trace, decisions) = of_first.expect("a machine has a device");
     let (notes, decisions_left_out) = decisions.unzip();
     let detail_left_out = trace.left_out();
@@ -329,6 +368,8 @@ fn assembled(
         series_interval_ns: interval.0,
         overview_stride,
         series,
+        levels,
+        percentiles,
         overview,
         detail,
         detail_left_out,
@@ -544,10 +585,16 @@ mod tests {
             }
             for way in [Way::Closed, Way::Inferred] {
                 let pace = Pace::default();
-                let settings = replay::Settings { way, fit: Fit::Refuse, recorded: None, capacity, pace };
+                let settings = replay::Settings {
+                    way,
+                    fit: Fit::Refuse,
+                    recorded: None,
+                    capacity,
+                    pace,
+                    grouping: Default::default(),
+                };
                 let setup = ReplaySetup {
-                    plan: &replay::plan(&recorded.ios, &recorded.tables.processes, &settings)
-                        .expect("it fits"),
+                    plan: &replay::plan(&recorded.ios, &recorded.tables, &settings).expect("it fits"),
                     names: &recorded.tables.processes,
                     disk: model.build(1),
                     scheduler: &scheduler,

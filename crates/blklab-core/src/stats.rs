@@ -1,12 +1,11 @@
 //! Latency statistics of one direction of one job: exact moments and a histogram.
 
-use hdrhistogram::Histogram;
+mod histogram;
 
-use crate::result::{HistogramColumns, LATENCY_BOUNDS_NS, LatencySummary, SampleSummary};
+use crate::result::{LATENCY_BOUNDS_NS, LatencySummary, SampleSummary};
 use crate::units::Nanos;
 
-/// Significant digits of latency histograms: values within 0.1 %.
-const HISTOGRAM_DIGITS: u8 = 3;
+pub use histogram::LatencyHistogram;
 
 /// Count, extremes, mean and standard deviation. Sums are integers, so that the order of recording
 /// does not change the result.
@@ -59,39 +58,6 @@ impl Moments {
             .saturating_sub(u128::from(self.sum) * u128::from(self.sum));
         let stddev_ns = if self.count > 1 { (spread as f64 / (n * (n - 1.0))).sqrt() } else { 0.0 };
         LatencySummary { count: self.count, min_ns: self.min, max_ns: self.max, mean_ns, stddev_ns }
-    }
-}
-
-/// A latency distribution; takes no memory before the first value.
-#[derive(Clone, Debug, Default)]
-pub struct LatencyHistogram(Option<Box<Histogram<u64>>>);
-
-impl LatencyHistogram {
-    /// One more value.
-    #[inline]
-    pub fn record(&mut self, value: Nanos) {
-        self.record_n(value, 1);
-    }
-
-    /// The same value `times` times.
-    #[inline]
-    pub fn record_n(&mut self, value: Nanos, times: u64) {
-        let histogram = self.0.get_or_insert_with(|| {
-            let mut fresh = Histogram::new(HISTOGRAM_DIGITS).expect("three digits are allowed");
-            fresh.auto(true);
-            Box::new(fresh)
-        });
-        histogram.record_n(value.0, times).expect("an auto-resizing histogram takes every value");
-    }
-
-    /// Its non-empty buckets.
-    pub fn columns(&self) -> HistogramColumns {
-        let mut columns = HistogramColumns::default();
-        for bucket in self.0.iter().flat_map(|histogram| histogram.iter_recorded()) {
-            columns.value_ns.push(bucket.value_iterated_to() as i64);
-            columns.count.push(bucket.count_since_last_iteration() as i64);
-        }
-        columns
     }
 }
 
@@ -168,19 +134,6 @@ mod tests {
             prop_assert_eq!(summary.max_ns, *values.iter().max().unwrap());
             prop_assert!((summary.mean_ns - mean).abs() <= mean * 1e-9);
             prop_assert!((summary.stddev_ns - variance.sqrt()).abs() <= variance.sqrt() * 1e-6 + 1e-6);
-        }
-
-        #[test]
-        fn histogram_keeps_every_count_and_is_right_to_three_digits(
-            values in prop::collection::vec(1..100_000_000_000u64, 1..200)
-        ) {
-            let mut histogram = LatencyHistogram::default();
-            values.iter().for_each(|&v| histogram.record(Nanos(v)));
-            let columns = histogram.columns();
-            prop_assert_eq!(columns.count.iter().sum::<i64>() as usize, values.len());
-            let largest = *values.iter().max().unwrap() as f64;
-            let last = *columns.value_ns.last().unwrap() as f64;
-            prop_assert!(last >= largest && last <= largest * 1.001 + 1.0);
         }
 
         #[test]

@@ -81,7 +81,11 @@ impl Tunable {
     fn allowed(&self) -> String {
         match self.unit {
             Unit::Flag => format!("{} or {}", self.min, self.max),
-            Unit::Word(words) => words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(" or "),
+            Unit::Word([words @ .., (last, _)]) if !words.is_empty() => {
+                let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+                format!("{} or {last}", words.join(", "))
+            }
+            Unit::Word(words) => words.iter().map(|(word, _)| *word).collect(),
             unit => format!("{} to {} {}", self.min, self.max, unit.symbol()).trim_end().to_owned(),
         }
     }
@@ -119,7 +123,7 @@ pub enum SettingError {
         name: &'static str,
         /// The value as given.
         found: String,
-        /// The accepted words: `6.12 or 7.3`.
+        /// The accepted words: `4.12, 6.12 or 7.3`.
         allowed: String,
     },
     /// Not a whole number.

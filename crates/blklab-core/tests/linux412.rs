@@ -4,6 +4,7 @@
 mod common;
 
 use blklab_core::host::Host;
+use blklab_core::kernel::Kernel;
 use blklab_core::recorder::Window;
 use blklab_core::result::{JobResult, RunResult};
 use blklab_core::ticks::Ticks;
@@ -27,6 +28,7 @@ fn run(common: &str, jobs: &[&str], scheduler: &str, disk: &str) -> RunResult {
         drain_at_once: true,
         probe_on_close: true,
         partitions: true,
+        kernel: Kernel::of(4_012),
         ..Host::FREE
     };
     experiment.run_and_keep(Window { from: Nanos::ZERO, until: Nanos::NEVER, requests: 2_000 })
@@ -112,4 +114,37 @@ fn direct_writers_keep_a_reader_waiting_for_their_batches_under_deadline() {
     assert!((15.0..17.5).contains(&found), "{found} IOPS; 16.6 on Linux");
     let found = reader("deadline:fifo_batch=1");
     assert!(is_near(found, 66.7), "{found} IOPS; 66.7 on Linux");
+}
+
+/// Requests and merges of 6,144 sequential I/Os of 4 KiB, 64 in flight, on a disk of 88 us.
+fn merging(rw: &str, scheduler: &str, depth: u32) -> (u64, u64) {
+    let disk = format!("constant:service_us=88,queue_depth={depth},max_hw_sectors_kib=512");
+    let mut text = String::from("[global]\nfilename=sda\ndirect=1\nbs=4k\nsize=24m\n");
+    text += &format!("ioengine=libaio\niodepth=64\nrw={rw}\n[0]\n");
+    let mut experiment = Experiment::new(&text, &disk, scheduler);
+    experiment.host = Host {
+        cpus: 1,
+        ticks: Ticks::per_second(100),
+        clock: Nanos(256),
+        partitions: true,
+        kernel: Kernel::of(4_012),
+        ..Host::FREE
+    };
+    let disk = experiment.run().disk;
+    (disk.read_ios + disk.write_ios, disk.read_merges + disk.write_merges)
+}
+
+#[test]
+fn the_multi_queue_schedulers_of_4_12_merge_nothing_on_a_full_disk_and_the_single_queue_ones_do() {
+    for rw in ["read", "write"] {
+        for depth in [31, 1] {
+            for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
+                assert_eq!(merging(rw, scheduler, depth), (6_144, 0), "{scheduler}, {rw}, {depth} at once");
+            }
+        }
+        for scheduler in ["noop", "deadline", "cfq"] {
+            assert_eq!(merging(rw, scheduler, 31), (4_098, 2_046), "{scheduler}, {rw}");
+            assert_eq!(merging(rw, scheduler, 1), (288, 5_856), "{scheduler}, {rw}");
+        }
+    }
 }

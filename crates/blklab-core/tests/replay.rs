@@ -11,7 +11,7 @@ use blklab_core::recorder::Window;
 use blklab_core::request::{Op, ProcessId};
 use blklab_core::result::DiskTrace;
 use blklab_core::scheduler::spec::SchedulerSpec;
-use blklab_core::scheduler::{Task, Tasks};
+use blklab_core::scheduler::{CgroupId, Task, Tasks};
 use blklab_core::source::replay::{Plug, Replay, ReplayError, ReplayIo, Replayed, Start};
 use blklab_core::units::{Nanos, Sector};
 use common::Experiment;
@@ -56,6 +56,7 @@ fn arrival(at_us: u64, process: u32, op: Op, device: u16, sector: u64, sectors: 
     ReplayIo {
         start: Start::at(Nanos::from_micros(at_us)),
         process: ProcessId(process),
+        cgroup: CgroupId::ROOT,
         op,
         place,
         sectors,
@@ -160,6 +161,7 @@ fn replay(trace: &DiskTrace) -> Vec<ReplayIo> {
     let row = |row: usize| ReplayIo {
         start: Start::at(Nanos(trace.queued_ns[row] as u64)),
         process: ProcessId(trace.process[row] as u32),
+        cgroup: CgroupId::ROOT,
         op: [Op::Read, Op::Write, Op::Flush, Op::Discard][trace.op[row] as usize],
         place: Location { device: DeviceId(0), sector: Sector(trace.sector[row] as u64) },
         sectors: trace.sectors[row] as u32,

@@ -19,8 +19,15 @@ const WAYS: [Way; 3] = [Way::Open, Way::Closed, Way::Inferred];
 fn replay(recorded: &Recorded, way: Way, disk: &str, scheduler: &str) -> Vec<Io> {
     let model = common::disk(disk);
     let capacity = model.limits().capacity;
-    let settings = Settings { way, fit: Fit::Refuse, recorded: None, capacity, pace: Pace::default() };
-    let plan = plan(&recorded.ios, &recorded.tables.processes, &settings).expect("it fits");
+    let settings = Settings {
+        way,
+        fit: Fit::Refuse,
+        recorded: None,
+        capacity,
+        pace: Pace::default(),
+        grouping: Default::default(),
+    };
+    let plan = plan(&recorded.ios, &recorded.tables, &settings).expect("it fits");
     let setup = ReplaySetup {
         plan: &plan,
         names: &recorded.tables.processes,

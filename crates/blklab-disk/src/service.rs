@@ -231,7 +231,12 @@ impl<'a, T: Transport> Service<'a, T> {
         {
             self.timed = Timed::new(&self.config.model, self.config.seed, epoch);
             self.report.log.restart();
-            self.report = Report { log: std::mem::take(&mut self.report.log), ..Report::default() };
+            // What has gone wrong before does not come right.
+            self.report = Report {
+                log: std::mem::take(&mut self.report.log),
+                errors: self.report.errors,
+                ..Report::default()
+            };
         }
     }
 

@@ -29,7 +29,8 @@
 //! [`Load`](blklab_core::source::replay::stored::Load).
 //!
 //! or, to measure a program as a job, `"run": {"workload": {"command": ["benchmark"], "directory":
-//! "/mnt/work"}}`: see [`Workload`].
+//! "/mnt/work"}}`: see [`Workload`]. With `"nfs": {"mountpoint": "/run/nfs", "threads": 8}` in it, that directory can
+//! be on an NFS mount of the same file system: see [`crate::nfs`].
 //!
 //! Relative paths start at the run directory. Unknown keys, values of the wrong type and invalid
 //! names are refused with line and column.
@@ -187,8 +188,20 @@ pub struct Workload {
     /// can do that; 0: no time.
     #[serde(default)]
     pub cpu_permille: u32,
+    /// The file system is exported, and mounted again by NFS.
+    pub nfs: Option<NfsConfig>,
     /// A part of the run that is kept request by request.
     pub window: Option<WindowConfig>,
+}
+
+/// An NFS server and its only client, in the same guest.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NfsConfig {
+    /// The client's mountpoint; created if missing.
+    pub mountpoint: PathBuf,
+    /// Threads of the server.
+    pub threads: u32,
 }
 
 /// Recorded I/O to replay.

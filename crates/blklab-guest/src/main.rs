@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use blklab_guest::job::cpu;
-use blklab_guest::{mounts, session};
+use blklab_guest::{mounts, network, session};
 use rustix::system::{RebootCommand, reboot};
 
 fn main() -> ExitCode {
@@ -41,6 +41,7 @@ fn main() -> ExitCode {
 /// Performs the run and leaves a result.
 fn live() -> Result<(), String> {
     mounts::base()?;
+    network::loopback()?;
     let directory = mounts::run_directory()?;
     mounts::host_directory(&directory, true)?;
     let result = session::run(&directory);

@@ -13,6 +13,8 @@ const BASE: &[(&str, &str, bool)] = &[
     ("proc", "/proc", false),
     ("sysfs", "/sys", false),
     ("devtmpfs", "/dev", false),
+    // POSIX shared memory, which servers use.
+    ("tmpfs", "/dev/shm", false),
     ("tmpfs", "/tmp", false),
     ("tmpfs", "/run", false),
     ("debugfs", "/sys/kernel/debug", true),
@@ -29,6 +31,10 @@ pub fn base() -> Result<(), String> {
     let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID;
     mount_remount("/", flags, c"").map_err(|error| format!("mounting / without set-user-ID: {error}"))?;
     for (kind, place, optional) in BASE {
+        // Among devices it is missing.
+        if !Path::new(place).exists() {
+            let _ = fs::create_dir(place);
+        }
         match mount(*kind, *place, *kind, MountFlags::empty(), None) {
             // The kernel may have mounted devtmpfs itself.
             Ok(()) | Err(Errno::BUSY) => {}

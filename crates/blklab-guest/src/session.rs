@@ -15,14 +15,18 @@ use rustix::mount::{UnmountFlags, unmount};
 use serde::Serialize;
 
 use crate::block::{Block, Counters, Rounded};
-use crate::config::{self, Config, FileSystem, JobConfig, LayOut, Program, Run, Sectors, Workload};
+use crate::config::{
+    self, Config, FileSystem, JobConfig, LayOut, NfsConfig, Program, Run, Sectors, Workload,
+};
 use crate::costs::{self, Costs, Extents};
 use crate::file_system;
 use crate::job::cpu::Charged;
 use crate::job::{self, InFiles, Job, OfDisk};
 use crate::laid_out;
 use crate::mounts;
+use crate::nfs;
 use crate::program::{self, Ended};
+use crate::realtime;
 use crate::ticks;
 use crate::trace::{Trace, Traced};
 
@@ -146,7 +150,13 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
         mounts::host_directory(path, false)?;
     }
     mounts::host_files(&config.host_files)?;
-    let (server, transport) = start_disk(directory, &config)?;
+    // Programs whose work takes time would keep the CPU from the disk's server.
+    let (server, transport) = match &config.run {
+        Run::Workload(workload) if workload.cpu_permille > 0 => {
+            realtime::in_first_place(|| start_disk(directory, &config))??
+        }
+        _ => start_disk(directory, &config)?,
+    };
     std::thread::sleep(TIMERS_SETTLE);
     let device = server.path().to_owned();
     let (hw_queues, queue_depth) = server.queues();
@@ -159,7 +169,14 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
         let _ = unmount(&place, UnmountFlags::DETACH);
     }
     let report = server.stop().map_err(|error| error.to_string());
-    let job = worked?;
+    let job = match worked {
+        Ok(job) => job,
+        Err(message) => {
+            // Its errors may be the reason.
+            outcome.disk = report.ok();
+            return Err(message);
+        }
+    };
     let report = report?;
     if let (Some(job), Some(counters)) = (job, &outcome.counters) {
         job.write_result(directory, counters, &report)?;
@@ -271,6 +288,11 @@ fn work(
         }
         _ => None,
     };
+    // Until the work is done: its end is part of neither a run nor its costs.
+    let _shared = match &config.run {
+        Run::Workload(Workload { nfs: Some(order), .. }) => Some(share(config, order)?),
+        _ => None,
+    };
     let mut prepared = match &config.run {
         Run::Workload(workload) => Some(prepare(directory, config, workload, device)?),
         _ => None,
@@ -352,7 +374,17 @@ fn prepare(
     if config.file_system.is_some() {
         job::program::make_cold(&workload.directory);
     }
+    if let (Some(file_system), Some(_)) = (&config.file_system, &workload.nfs) {
+        // So far the client's pages, and now the server's.
+        job::program::make_cold(&file_system.mountpoint);
+    }
     Ok((program, journal.transpose()?.unwrap_or_default()))
+}
+
+/// Exports the disk's file system, and mounts it by NFS.
+fn share(config: &Config, order: &NfsConfig) -> Result<nfs::Mounted, String> {
+    let file_system = config.file_system.as_ref().ok_or("NFS exports a file system of the disk")?;
+    nfs::share(&file_system.mountpoint, order)
 }
 
 fn set_sysctls(config: &Config) -> Result<(), String> {

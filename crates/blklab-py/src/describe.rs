@@ -185,13 +185,17 @@ fn tunables(table: &'static [tunable::Tunable]) -> Vec<Tunable> {
 
 /// See `schedulers` in `_core.pyi`.
 pub fn schedulers() -> Vec<SchedulerInfo> {
-    let row = |info: &'static blklab_core::scheduler::Info| SchedulerInfo {
+    registry::ALL.iter().map(scheduler).collect()
+}
+
+/// A scheduler's row.
+pub fn scheduler(info: &'static blklab_core::scheduler::Info) -> SchedulerInfo {
+    SchedulerInfo {
         name: info.name,
         summary: info.summary,
         follows: info.follows,
         tunables: tunables(info.tunables),
-    };
-    registry::ALL.iter().map(row).collect()
+    }
 }
 
 /// See `environment` in `_core.pyi`.

@@ -184,7 +184,9 @@ fn run_watched(setup: Setup<'_>, window: Option<Window>, watch: &Watch) -> PyRes
 fn failed(error: RunError) -> PyErr {
     match error {
         RunError::Cancelled => PyKeyboardInterrupt::new_err(()),
-        RunError::Stuck(_) | RunError::Endless => PyRuntimeError::new_err(error.to_string()),
+        RunError::Stuck(_) | RunError::Endless | RunError::Plugin { .. } => {
+            PyRuntimeError::new_err(error.to_string())
+        }
     }
 }
 
@@ -295,6 +297,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Disk>()?;
     module.add_class::<Job>()?;
     module.add_class::<Scheduler>()?;
+    module.add_class::<specs::Plugin>()?;
     module.add_function(wrap_pyfunction!(specs::split_scheduler, module)?)?;
     module.add_function(wrap_pyfunction!(specs::host_file, module)?)?;
     module.add_function(wrap_pyfunction!(specs::host_spec, module)?)?;

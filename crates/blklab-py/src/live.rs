@@ -104,7 +104,7 @@ impl FioJob {
     /// Its cgroups without the root, each behind the one around it.
     #[getter]
     fn cgroups(&self) -> Vec<FioCgroup> {
-        let named = self.plan.cgroups.iter().filter(|cgroup| !cgroup.path.is_empty());
+        let named = self.plan.cgroups.all().iter().filter(|cgroup| !cgroup.path.is_empty());
         named.map(|cgroup| FioCgroup { path: cgroup.path.clone(), weight: cgroup.group.weight }).collect()
     }
 

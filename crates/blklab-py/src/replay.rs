@@ -12,7 +12,7 @@ use blklab_core::recorded::{Header, Io, Tables};
 use blklab_core::result::RunResult;
 use blklab_core::simulation::{self, Recorded, ReplayFailed, ReplaySetup};
 use blklab_core::source::replay::{
-    Beyond, Fit, Pace, Part, PlanError, ReplayPlan, Settings, Speed, Way, beside, plan,
+    Beyond, Fit, Grouping, Pace, Part, PlanError, ReplayPlan, Settings, Speed, Way, beside, plan,
 };
 use blklab_core::units::{Bytes, Nanos, SECTOR_BYTES, Sector};
 use blklab_core::workload::machine;
@@ -39,6 +39,9 @@ record! {
         moved: u64,
         joined: u64,
         enlarged: u64,
+        cgroups: usize,
+        unnamed: usize,
+        movers: usize,
         writes: bool,
     }
 }
@@ -163,15 +166,18 @@ pub struct Replay {
     way: Way,
     fit: Fit,
     pace: Pace,
+    grouping: Grouping,
     label: String,
 }
 
 #[pymethods]
 impl Replay {
-    /// `speed` is in millionths of the recorded one; a loop lasts `length_ns`, or until the last arrival or
+    /// `cgroups` are the weights of some by their paths, or None for a replay with all in the root. `speed` is in millionths of the recorded one; a loop lasts `length_ns`, or until the last arrival or
     /// completion. The names of processes begin with `label` where there are several replays.
     #[new]
-    #[pyo3(signature = (recording, way, fit, *, speed=1_000_000, loops=1, length_ns=None, label=String::new()))]
+    #[pyo3(signature = (recording, way, fit, *, speed=1_000_000, loops=1, length_ns=None, cgroups=Some(Vec::new()),
+        label=String::new()))]
+    #[expect(clippy::too_many_arguments, reason = "what a replay is")]
     fn new(
         recording: Py<Recording>,
         way: &str,
@@ -179,6 +185,7 @@ impl Replay {
         speed: u64,
         loops: u32,
         length_ns: Option<u64>,
+        cgroups: Option<Vec<(String, u16)>>,
         label: String,
     ) -> PyResult<Replay> {
         let way = self::way(way).ok_or_else(|| unknown("way", way, "open, closed, inferred"))?;
@@ -189,7 +196,8 @@ impl Replay {
             return Err(none("loops"));
         }
         let pace = Pace { speed, loops, length: length_ns.map(Nanos) };
-        Ok(Replay { recording, way, fit, pace, label })
+        let grouping = cgroups.map_or(Grouping::Root, Grouping::Recorded);
+        Ok(Replay { recording, way, fit, pace, grouping, label })
     }
 }
 
@@ -287,6 +295,7 @@ pub fn simulate_beside(
 fn not_replayed(error: ReplayFailed) -> PyErr {
     match error {
         ReplayFailed::Refused(error) => bad_input(InputError::new(error.to_string())),
+        ReplayFailed::Weights(error) => bad_input(InputError::new(error)),
         ReplayFailed::Run(error) => failed(error),
     }
 }
@@ -334,10 +343,17 @@ fn planned(replays: &[Py<Replay>], capacity: Sector) -> PyResult<(ReplayPlan, Na
     };
     let mut plans = Vec::new();
     for replay in replays {
-        let Replay { recording, way, fit, pace, label } = replay.get();
+        let Replay { recording, way, fit, pace, grouping, label } = replay.get();
         let Recording { ios, header, tables, .. } = recording.get();
-        let settings = Settings { way: *way, fit: *fit, recorded: header.capacity, capacity, pace: *pace };
-        plans.push(plan(ios, &tables.processes, &settings).map_err(|error| refused(error, label))?);
+        let settings = Settings {
+            way: *way,
+            fit: *fit,
+            recorded: header.capacity,
+            capacity,
+            pace: *pace,
+            grouping: grouping.clone(),
+        };
+        plans.push(plan(ios, tables, &settings).map_err(|error| refused(error, label))?);
     }
     fn names(replay: &Replay) -> &Names {
         &replay.recording.get().tables.processes
@@ -355,9 +371,10 @@ fn planned(replays: &[Py<Replay>], capacity: Sector) -> PyResult<(ReplayPlan, Na
 }
 
 fn notes(plan: &ReplayPlan) -> ReplayNotes {
-    let &ReplayPlan { left_out, moved, joined, enlarged, .. } = plan;
+    let &ReplayPlan { left_out, moved, joined, enlarged, unnamed, .. } = plan;
     let (processes, writes) = (plan.processes.len(), plan.writes());
-    ReplayNotes { processes, left_out, moved, joined, enlarged, writes }
+    let (cgroups, movers) = (plan.cgroups.all().len() - 1, plan.members().movers());
+    ReplayNotes { processes, left_out, moved, joined, enlarged, cgroups, unnamed, movers, writes }
 }
 
 fn beyond(plan: &ReplayPlan) -> BeyondProcess {

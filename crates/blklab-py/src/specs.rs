@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use blklab_core::InputError;
 use blklab_core::disk::{self, DiskModel, Op, TraceRequest};
@@ -17,10 +18,12 @@ use blklab_core::tunable::Settings;
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{self, FileKind, Plan};
 use blklab_core::workload::spec::JobFile;
+use blklab_plugin_host::Loaded;
 use pyo3::prelude::*;
 
 use crate::describe::{
-    Check, DiskLimits, IdleOption, JobSection, LongestWait, Parameter, PublishedFigure, Validation,
+    Check, DiskLimits, IdleOption, JobSection, LongestWait, Parameter, PublishedFigure, SchedulerInfo,
+    Validation,
 };
 use crate::files::Machine;
 use crate::{bad_input, bad_job, describe};
@@ -307,6 +310,29 @@ impl Job {
     }
 }
 
+/// A scheduler from a file of WebAssembly.
+#[pyclass(frozen, module = "blklab._core")]
+pub struct Plugin {
+    loaded: Arc<Loaded>,
+}
+
+#[pymethods]
+impl Plugin {
+    /// From the file's content; `digest` stands for it.
+    #[new]
+    fn new(py: Python<'_>, content: &[u8], digest: String, path: &str) -> PyResult<Plugin> {
+        let loaded = py.detach(|| blklab_plugin_host::load(content, digest));
+        let wrong = |why| InputError::new(format!("plug-in {path}: {why}"));
+        Ok(Plugin { loaded: Arc::new(loaded.map_err(|why| bad_input(wrong(why)))?) })
+    }
+
+    /// What it says of itself.
+    #[getter]
+    fn info(&self) -> SchedulerInfo {
+        describe::scheduler(self.loaded.info)
+    }
+}
+
 /// A scheduler with its tunables.
 #[pyclass(frozen, module = "blklab._core")]
 pub struct Scheduler {
@@ -320,12 +346,21 @@ pub struct Scheduler {
 
 #[pymethods]
 impl Scheduler {
-    /// By its name, with the tunables that were set: a simulated scheduler, or with `real` one of any
-    /// kernel.
+    /// By its name, with the tunables that were set: a simulated scheduler, with `real` one of any
+    /// kernel, or this plug-in.
     #[new]
-    #[pyo3(signature = (name, settings = Vec::new(), real = false))]
-    fn new(name: &str, settings: Vec<(String, String)>, real: bool) -> PyResult<Scheduler> {
+    #[pyo3(signature = (name, settings = Vec::new(), real = false, plugin = None))]
+    fn new(
+        name: &str,
+        settings: Vec<(String, String)>,
+        real: bool,
+        plugin: Option<&Plugin>,
+    ) -> PyResult<Scheduler> {
         let settings: Vec<_> = settings.iter().map(|(name, value)| (&**name, &**value)).collect();
+        if let Some(Plugin { loaded }) = plugin {
+            let known = SchedulerSpec::of_plugin(loaded.info, loaded.made(), &settings).map_err(bad_input)?;
+            return Ok(Scheduler { known, name: loaded.info.name.to_owned(), own: Vec::new() });
+        }
         let written = Written { name, settings };
         if real {
             let open = OpenSpec::of(&written).map_err(bad_input)?;

@@ -463,7 +463,8 @@ impl Stop {
 /// Reads a trace in one pass, and writes it to `out` as a recording.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "what is read, how, and where to")]
-#[pyo3(signature = (path, *, format=None, device=None, keep_steps=false, capacity_sectors=None, plugs=false, out=None))]
+#[pyo3(signature = (path, *, format=None, device=None, keep_steps=false, capacity_sectors=None, plugs=false, cgroups=Vec::new(),
+    out=None))]
 pub fn read_trace(
     py: Python<'_>,
     path: PathBuf,
@@ -472,9 +473,10 @@ pub fn read_trace(
     keep_steps: bool,
     capacity_sectors: Option<u64>,
     plugs: bool,
+    cgroups: Vec<(u64, String)>,
     out: Option<PathBuf>,
 ) -> PyResult<TraceReading> {
-    let wanted = Wanted { format, device, keep_steps, plugs };
+    let wanted = Wanted { format, device, keep_steps, plugs, cgroups };
     let read = py.detach(|| {
         let mut trace = Trace::open(&path, &wanted).map_err(Stop::Input)?;
         let mut header = trace.header().clone();

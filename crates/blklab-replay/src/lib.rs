@@ -8,6 +8,8 @@
 //! such an I/O to a thread of the kernel's. CPU work of a recorded program takes no time, because the
 //! recorded times contain it.
 //!
+//! A process moves into the cgroup of its next I/O, where the caller says how ([`Replay::entering`]).
+//!
 //! What direct I/O of a process cannot express comes in another form, which
 //! [`beyond_a_process`](blklab_core::source::replay::ReplayPlan::beyond_a_process) counts.
 
@@ -33,6 +35,7 @@ use blklab_core::formats::tracefs::Owners;
 use blklab_core::recorder::SeriesRecorder;
 use blklab_core::request::{Op, ProcessId};
 use blklab_core::result::RunResult;
+use blklab_core::scheduler::CgroupId;
 use blklab_core::source::replay::issuer::Issuer;
 use blklab_core::source::replay::stored::Load;
 use blklab_core::source::replay::{Outcome, ReplayIo, check};
@@ -52,9 +55,13 @@ const NOTICE: u64 = u64::MAX;
 /// A thread needs little; there may be thousands.
 const STACK_BYTES: usize = 256 << 10;
 
+/// Moves the calling thread into the cgroup of that path.
+type Enter = Box<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
+
 /// A load on a disk, prepared.
 pub struct Replay {
     load: Load,
+    enter: Option<Enter>,
     // Declared before the target, which has the buffers: the kernel no longer uses them when the contexts
     // are gone.
     contexts: Vec<Context>,
@@ -99,9 +106,16 @@ impl Replay {
             let depths = target.place.depths(&own)?;
             let contexts = depths.into_iter().map(Context::new).collect::<Result<_, _>>()?;
             let ready = eventfd(1, EventfdFlags::CLOEXEC)?;
-            Ok(Replay { load, target, contexts, ready })
+            Ok(Replay { load, enter: None, target, contexts, ready })
         };
         open().map_err(|error| format!("contexts for asynchronous I/O: {error}"))
+    }
+
+    /// The same in cgroups: `enter` moves the calling thread into the one of a path, which is empty for the
+    /// root, where all threads begin.
+    #[must_use]
+    pub fn entering(self, enter: impl Fn(&str) -> io::Result<()> + Send + Sync + 'static) -> Replay {
+        Replay { enter: Some(Box::new(enter)), ..self }
     }
 
     /// The process of each request, by its sector.
@@ -125,6 +139,8 @@ impl Replay {
         let with_ios = issuer.processes();
         let run = Run {
             epoch,
+            load: &self.load,
+            enter: self.enter.as_ref(),
             issuer: Mutex::new(issuer),
             contexts: &self.contexts,
             place: &self.target.place,
@@ -175,6 +191,9 @@ impl Replay {
 struct Run<'a> {
     /// The run's time zero, on the clock.
     epoch: Nanos,
+    /// Without its I/Os.
+    load: &'a Load,
+    enter: Option<&'a Enter>,
     issuer: Mutex<Issuer>,
     /// One per process, by id.
     contexts: &'a [Context],
@@ -195,6 +214,13 @@ impl Run<'_> {
 
     fn issuer(&self) -> MutexGuard<'_, Issuer> {
         self.issuer.lock().expect("no thread panics with it")
+    }
+
+    /// Moves the calling thread into that cgroup.
+    fn enter(&self, cgroup: CgroupId) -> io::Result<()> {
+        let path = self.load.cgroups.path(cgroup);
+        let entered = self.enter.map_or(Ok(()), |enter| enter(path));
+        entered.map_err(|error| io::Error::other(format!("cgroup {path}: {error}")))
     }
 
     fn context(&self, process: ProcessId) -> &Context {
@@ -324,7 +350,7 @@ mod tests {
     }
 
     fn replayed(ios: Vec<ReplayIo>, file: &Path, requests: usize) -> Result<Replayed, String> {
-        let load = Load { ios, processes: processes() };
+        let load = Load { ios, processes: processes(), ..Load::default() };
         let target = Target::real(file, &load, requests)?;
         let mut replay = Replay::prepare(load, target)?;
         replay.run(clock())
@@ -384,7 +410,7 @@ mod tests {
     #[test]
     fn a_load_that_only_reads_cannot_write() {
         let file = file();
-        let load = Load { ios: vec![io(Op::Read, 0)], processes: processes() };
+        let load = Load { ios: vec![io(Op::Read, 0)], processes: processes(), ..Load::default() };
         let target = Target::real(file.path(), &load, 0).expect("it is there");
         assert!(std::io::Write::write(&mut target.place.file(), b"x").is_err());
     }
@@ -402,6 +428,7 @@ mod tests {
                 },
             ],
             processes: processes(),
+            ..Load::default()
         };
         let target = Target::real(file.path(), &load, 0).expect("it is there");
         let mut replay = Replay::prepare(load, target).expect("it fits");

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::thread::Scope;
 
 use blklab_core::request::{IoPrio, Op, ProcessId};
+use blklab_core::scheduler::CgroupId;
 use blklab_core::source::replay::issuer::Step;
 use blklab_core::source::replay::{Plug, ReplayIo};
 use blklab_core::units::Nanos;
@@ -26,6 +27,8 @@ pub struct Process<'a> {
     run: &'a Run<'a>,
     id: ProcessId,
     deputy: Deputy<'a>,
+    /// That of the calling thread.
+    cgroup: CgroupId,
     /// I/Os that have begun and are not submitted.
     begun: Vec<u32>,
     blocks: Vec<Iocb>,
@@ -44,15 +47,28 @@ impl<'a> Process<'a> {
             }
             result => result?,
         }
-        Ok(Process {
+        let mut process = Process {
             run,
             id,
+            cgroup: CgroupId::ROOT,
             deputy: Deputy::new(run, id),
             begun: Vec::new(),
             blocks: Vec::new(),
             addresses: Vec::new(),
             events: vec![Event::default(); TAKEN_MAX],
-        })
+        };
+        let first = run.issuer().first(id).map(|io| io.cgroup);
+        process.enter(first.unwrap_or_default())?;
+        Ok(process)
+    }
+
+    /// Moves into that cgroup.
+    fn enter(&mut self, cgroup: CgroupId) -> io::Result<()> {
+        if self.cgroup != cgroup {
+            self.run.enter(cgroup)?;
+            self.cgroup = cgroup;
+        }
+        Ok(())
     }
 
     /// Submits all of its I/Os and waits for them.
@@ -92,7 +108,12 @@ impl<'a> Process<'a> {
         }
         let mut from = 0;
         while from < ios.len() {
-            let moved = ios[from..].iter().take_while(|io| io.op != Op::Discard).count();
+            let cgroup = ios[from].cgroup;
+            self.enter(cgroup)?;
+            // A bio is of the cgroup that its process is in when it is submitted.
+            let stays = self.run.enter.is_none();
+            let is_together = |io: &&ReplayIo| io.op != Op::Discard && (stays || io.cgroup == cgroup);
+            let moved = ios[from..].iter().take_while(is_together).count();
             if moved == 0 {
                 self.discard(self.begun[from], &ios[from])?;
                 from += 1;

@@ -24,6 +24,8 @@ pub struct Wanted {
     ///
     /// [`Flags::BARE`]: blklab_base::recorded::Flags::BARE
     pub plugs: bool,
+    /// Paths of cgroups by their numbers, of records of blktrace, which have numbers only.
+    pub cgroups: Vec<(u64, String)>,
 }
 
 /// A trace that is read, with its file's name in every error.
@@ -128,8 +130,9 @@ impl Trace {
             })?,
         };
         let files = inputs.len();
-        let spread = formats::Wanted { spread: !wanted.keep_steps, plugs: wanted.plugs };
-        let reader = formats::reader(format, inputs, spread)?;
+        let how =
+            formats::Wanted { spread: !wanted.keep_steps, plugs: wanted.plugs, cgroups: &wanted.cgroups };
+        let reader = formats::reader(format, inputs, how)?;
         let device = wanted.device.clone();
         let mut trace = Trace { reader, name, format, compression, files, device, first: None };
         trace.first = trace.next_of_device()?;

@@ -62,6 +62,9 @@ fn versions_byte_orders_and_cgroups_give_one_recording() {
         let found = read_all(&form.stream(&in_cgroups));
         assert_eq!(plain(&found), expected, "{form:?}");
         assert!(found.ios.iter().all(|io| io.cgroup == 77));
+        let paths = Wanted { cgroups: vec![(77, "/a/b".to_owned())], ..Wanted::default() };
+        let found = try_read_files(&[&form.stream(&in_cgroups)], &paths, None).expect("a good trace");
+        assert_eq!(found.tables.cgroups.path(77), "/a/b");
         assert_eq!(found.note(Kind::CgroupBit).map(|note| note.1), Some(4));
     }
 }
@@ -134,6 +137,38 @@ fn a_format_of_blkparse_without_cpu_and_sequence_is_found_too() {
     let found = read_all(text.as_bytes());
     let expected: Vec<Plain> = vec![(0, None, Some(700), Some(90_000), 800, 8, "read", 0, 0, "fio".into())];
     assert_eq!(plain(&found), expected);
+}
+
+#[test]
+fn the_cgroup_of_a_format_of_blkparse_is_read_behind_the_device_wherever_it_is() {
+    let lines = |form: fn(&str, &str, &str) -> String| {
+        let line = |time, act, end| form(time, act, end);
+        let queue = line("0.000000000", "Q", "[fio]");
+        queue + &line("0.000000700", "D", "[fio]") + &line("0.000090000", "C", "[0]")
+    };
+    let number = 0x3_0000_005b;
+    let texts = [
+        // %D %T.%9t %a %g %d %S + %n [%C], then with %g before the action, behind RWBS and as the last.
+        lines(|time, act, end| format!("8,0 {time} {act} 5b,3 R 800 + 8 {end}\n")),
+        lines(|time, act, end| format!("8,0 {time} 5b,3 {act} R 800 + 8 {end}\n")),
+        lines(|time, act, end| format!("8,0 {time} {act} R 5b,3 800 + 8 {end}\n")),
+        lines(|time, act, end| format!("8,0 {time} {act} R 800 + 8 5b,3 {end}\n")),
+        // The default, with %g behind it.
+        lines(|time, act, end| format!("8,0 0 1 {time} 77 {act} R 5b,3 800 + 8 {end}\n")),
+    ];
+    for text in texts {
+        let found = read_all(text.as_bytes());
+        let [io] = &found.ios[..] else { panic!("{} I/Os of {text}", found.ios.len()) };
+        assert_eq!((io.cgroup, io.sector.0, io.sectors), (number, 800, 8), "{text}");
+        assert_eq!(io.completed.map(|time| time.0), Some(90_000), "{text}");
+    }
+    // Zeroes where it is not known; digits alone look like a device, of which there is one already.
+    for (of_cgroup, number) in [("0,0", 0), ("12,0", 0x12)] {
+        let text = lines(|time, act, end| format!("8,0 {time} {act} @ R 800 + 8 {end}\n"));
+        let found = read_all(text.replace('@', of_cgroup).as_bytes());
+        assert_eq!(found.ios[0].cgroup, number);
+        assert_eq!(found.tables.devices.name(found.ios[0].device), "8:0");
+    }
 }
 
 #[test]

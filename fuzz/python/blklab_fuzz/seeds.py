@@ -17,6 +17,7 @@ from typing import Any
 import blklab
 from blklab import _core, programs
 from blklab.experiment.metrics import METRICS
+from blklab.fleet import keys as fleet_keys
 from blklab.host.devices.queue import SETTABLE
 from blklab.host.udev.parse import LOOKED_AT, SET
 from blklab.study import keys
@@ -170,6 +171,30 @@ def _host_files() -> list[str]:
 
 def _studies() -> list[str]:
     return [*_shortened(_shipped("studies", ".toml")), *_shortened(_shipped("examples", ".toml"))]
+
+
+def _fleets() -> list[str]:
+    return [
+        (_FUZZ.parent / "examples/fleet.toml").read_text(),
+        'objective = "both"\nschedulers = ["none", "bfq"]\nrepeats = 3\nseed = 1\ntimeout_s = 5\n'
+        'parallel = 2\nworkloads = ["oltp"]\n[models]\n"*" = "auto"\n[[host]]\nname = "a@b"\n'
+        'label = "c"\nport = 22\noptions = ["User=x", "ProxyJump=y"]\n[[host.load]]\n'
+        'disk = "sd*"\nworkload = "./x.fio"\n[[host.load]]\nfile = "x.rec"\n',
+    ]
+
+
+def _answers() -> list[str]:
+    made = [path.read_text() for path in sorted((_FUZZ.parent / "examples/fleet").glob("*/*.txt"))]
+    # The paths are most of it.
+    short = "devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0"
+    return [text.replace(short, "devices/ata1/0").partition("\n")[2] for text in made[:3]] + [
+        "blklab-fleet\t1\np\tkernel/hostname\ta\nd\tsda\tdevices/a/sda\n"
+        "v\tdevices/a/sda\tdevices/a\nf\tdevices/a/uevent\nf\tdevices/a/model\nt\tX\n"
+        "f\tdevices/a/sda/uevent\nt\tDEVTYPE=disk\nl\tdevices/a/sda/subsystem\tblock\n"
+        "f\tdevices/a/sda/size\nt\t8\nf\tdevices/a/sda/queue/rotational\nt\t1\n"
+        "f\tdevices/a/sda/queue/scheduler\nt\tnone [bfq]\nf\tdevices/a/sda/dev\nt\t8:0\n"
+        "u\tsda\nt\tID_MODEL=X\nt\tID_SERIAL=X_123\nr\t0\t12 x\nend\n"
+    ]
 
 
 def _kernel_records() -> list[str]:
@@ -395,6 +420,8 @@ _SEEDS: dict[str, Callable[[], Iterable[str | bytes]]] = {
     "disk_names": _disk_names,
     "disk_spec": _specs_of_disks,
     "export": lambda: [(_FUZZ / "seeds/export.json").read_bytes()],
+    "fleet_answer": _answers,
+    "fleet_hosts": _fleets,
     "job_change": _changes,
     "journal_record": lambda: [journal_seed("disk"), journal_seed("files")],
     "kernel_patch": _patches,
@@ -440,6 +467,11 @@ def _study_words() -> list[str]:
     return [*tables, *(f"\n{row.name} = " for row in rows), *METRICS, *keys.CLAIMS]
 
 
+def _fleet_words() -> list[str]:
+    tables = (fleet_keys.FILE, fleet_keys.HOSTS, fleet_keys.LOAD)
+    return [*(key.name for table in tables for key in table), *fleet_keys.OPTIONS]
+
+
 def _rule_words() -> list[str]:
     places = ["{queue/scheduler}", "{program}", "%k", "$attr{size}", "\\\n", 'i"', 'e"\\x41']
     return [*sorted(LOOKED_AT | SET), *places, '=="', '!="', '+="', ':="']
@@ -457,6 +489,7 @@ _TABLES: dict[str, Callable[[], list[str]]] = {
     "disk_override": lambda: [word.replace(" ", "") for word in _disk_words()],
     "disk_spec": lambda: [word.replace(" ", "").strip() for word in _disk_words()],
     "study": _study_words,
+    "fleet_hosts": _fleet_words,
     "udev_rules": _rule_words,
     "option": _option_words,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from blklab_fuzz import formats, machine, specs
+from blklab_fuzz import fleets, formats, machine, specs
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "apply_record": formats.apply_record,
@@ -12,6 +12,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "disk_names": machine.disk_names,
     "disk_spec": specs.disk,
     "export": formats.export,
+    "fleet_answer": fleets.fleet_answer,
+    "fleet_hosts": fleets.fleet_hosts,
     "job_change": formats.job_change,
     "journal_record": formats.journal_record,
     "kernel_patch": formats.patch,

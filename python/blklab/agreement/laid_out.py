@@ -65,14 +65,14 @@ def lay_out(
         except BlklabError as error:
             return wanted, error
 
-    def done(pair: tuple[Wanted, Found]) -> None:
-        wanted, files = pair
-        for number, count in wanted.cells.items():
-            own = (
-                replace(files, places=files.places[:count]) if isinstance(files, LaidOut) else files
-            )
-            found[number] = own
-        tell(wanted)
+    def done(pairs: Sequence[tuple[Wanted, Found]]) -> None:
+        for wanted, files in pairs:
+            for number, count in wanted.cells.items():
+                if isinstance(files, LaidOut):
+                    found[number] = replace(files, places=files.places[:count])
+                else:
+                    found[number] = files
+            tell(wanted)
 
     if every:
         pool.run_all(one, every, threads, done, rig.cancel)

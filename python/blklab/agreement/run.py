@@ -136,7 +136,11 @@ def run(
     results: dict[int, dict[int, Result]] = {}
     lost: set[int] = set()
 
-    def ended(event: Ended) -> None:
+    def ended(events: Sequence[Ended]) -> None:
+        for event in events:
+            one_ended(event)
+
+    def one_ended(event: Ended) -> None:
         assert isinstance(event.found, Result), "whole results were asked for"
         place, run_of_it = divmod(event.number, of_cell)
         number = numbers[place]

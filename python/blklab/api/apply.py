@@ -12,7 +12,7 @@ from blklab.errors import InputError, RunError
 from blklab.host import roots
 from blklab.host.devices import queue
 from blklab.host.devices.queue import Queue
-from blklab.settings import change, choice, presets, programs, record
+from blklab.settings import change, choice, presets, programs, record, unit
 from blklab.settings import status as states
 from blklab.settings.change import Plan
 from blklab.settings.presets import Preset
@@ -126,16 +126,24 @@ def status() -> Status:
 
 
 def undo(*, everything: bool = False, listener: Listener = SILENT) -> tuple[AppliedEntry, ...]:
-    """Undo the latest `apply`, or `everything`: restore each setting and file. Returns the undone
-    applies.
+    """Undo the latest `apply` or `install_watch`, or `everything`: restore each setting and file.
+    Returns the undone applies.
 
     Raises:
         blklab.errors.InputError: nothing is applied.
         blklab.errors.RunError: some settings could not be restored; all others are.
     """
     undone, wrong = [], []
+    watched = unit.installed(roots.HERE)
+    entries = record.load(roots.HERE)
+    count = len(entries) + (watched is not None)
     # Without any, `change.undo` raises the error.
-    for _ in range(max(len(record.load(roots.HERE)), 1) if everything else 1):
+    for _ in range(max(count, 1) if everything else 1):
+        entries = record.load(roots.HERE)
+        if watched is not None and (not entries or watched.time >= entries[-1].time):
+            watched, notes = None, unit.uninstall(roots.HERE, programs.HERE)
+            listener.unwatched(*notes)
+            continue
         entry, left = change.undo(roots.HERE, programs.HERE)
         listener.undone(entry)
         undone.append(entry)

@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypedDict, final
 
 from blklab import _core, programs
 from blklab.base.catalogue import Entry
 from blklab.base.plain import plain
 from blklab.disks import DISKS
-from blklab.domain import core, recordings, scheduler, specs
+from blklab.domain import core, plugins, recordings, scheduler, specs
 from blklab.domain.core import JobDocument
 from blklab.domain.experiment import Disk, SchedulerSpec
 from blklab.domain.setup import DiskData, Value
@@ -208,15 +209,19 @@ def find_disk(disk: str | os.PathLike[str] | Disk) -> DiskModel:
 
 def list_schedulers() -> list[SchedulerModel]:
     """All schedulers of the simulator, with their defaults."""
-    return [find_scheduler(SchedulerSpec(info.name)) for info in core.schedulers()]
+    known = core.schedulers() + plugins.infos()
+    return [find_scheduler(info.name) for info in known]
 
 
 def find_scheduler(spec: str | SchedulerSpec) -> SchedulerModel:
     """A scheduler of the simulator: ``name``, with ``:tunable=value,...`` to change it. InputError
     if there is no such scheduler or tunable."""
     asked = specs.scheduler(spec)
-    checked = scheduler.simulated(asked.label)
-    info = {info.name: info for info in core.schedulers()}[checked.name]
+    checked = scheduler.simulated(asked if asked.plugin else asked.label)
+    if asked.plugin is None:
+        info = {info.name: info for info in core.schedulers()}[checked.name]
+    else:
+        info = plugins.find(asked.plugin).info
     of_queue = core.environment()["queue"]
     return SchedulerModel(
         asked,
@@ -227,6 +232,13 @@ def find_scheduler(spec: str | SchedulerSpec) -> SchedulerModel:
         _tunables(of_queue, checked.settings),
         plain(info) | {"settings": checked.settings},
     )
+
+
+def load_plugin(file: str | os.PathLike[str]) -> SchedulerSpec:
+    """A scheduler from a file of WebAssembly, for the simulator; other functions take it, and from
+    now on its name in texts: ``name:tunable=value``. InputError if the file cannot be read or is
+    not a plug-in."""
+    return specs.scheduler(plugins.load(Path(file)))
 
 
 def scheduler_spec(text: str) -> SchedulerSpec:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from blklab import _core
 from blklab.api.compare import Objective, checked_objective, compare
@@ -22,7 +22,8 @@ from blklab.disks import DISKS
 from blklab.domain import core, defaults, specs
 from blklab.domain.experiment import Disk, SchedulerSpec
 from blklab.errors import InputError
-from blklab.experiment.statistics import Interval, Verdict, turned
+from blklab.experiment.pairs import Change, change
+from blklab.experiment.statistics import Interval
 from blklab.host.udev import judge, modelled, parse
 from blklab.rigs import find_disk
 from blklab.rigs.sim import SimRig
@@ -34,8 +35,6 @@ _SCHEDULER = "scheduler"
 _OF_SCHEDULER = "iosched/"
 _NOT_A_DISK = ("constant",)
 """Models that stand for no real disk."""
-
-Change = Literal["better", "worse", "no difference", "not known"]
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ def check_rule(
             listener=listener,
         )
         rows += [
-            _row(cell.disk, cell.workload, cell.verdicts[objective], one.after)
+            Judged(cell.disk, cell.workload, *change(cell.verdicts[objective], one.after))
             for cell in compared.analysis.cells
         ]
     return CheckedRule(str(path), tuple(judged), tuple(rows), wrong)
@@ -168,19 +167,6 @@ def _models() -> list[str]:
 
 def _directory(label: str) -> str:
     return label.replace("/", "_")
-
-
-def _row(disk: str, workload: str, answer: object, after: str) -> Judged:
-    if not isinstance(answer, Verdict):
-        return Judged(disk, workload, "not known", None)
-    [gap] = answer.behind.values()
-    ratio = gap if answer.best == after else turned(gap)
-    change: Change = "not known"
-    if answer.winner is not None:
-        change = "better" if answer.winner == after else "worse"
-    elif answer.is_settled:
-        change = "no difference"
-    return Judged(disk, workload, change, ratio)
 
 
 def _of_disk(disk: Disk, path: Path, text: str) -> OfDisk:

@@ -15,8 +15,9 @@ from blklab.base.files import check_files, write_together
 from blklab.base.limits import JOBS_DEFAULT
 from blklab.base.units import duration_text
 from blklab.domain import defaults, results_file, specs
-from blklab.domain.comparison import OBJECTIVES, Setup, plan
+from blklab.domain.comparison import OBJECTIVES, Planned, Setup, plan
 from blklab.domain.conditions import KernelRigData
+from blklab.domain.defaults import LOCAL
 from blklab.domain.events import Keeper, Nowhere
 from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.results_file import Results
@@ -24,7 +25,7 @@ from blklab.domain.rows import figures, names
 from blklab.domain.setup import SetupData
 from blklab.domain.tables import load_extra
 from blklab.errors import InputError, StoreError, nearest
-from blklab.execute import Local, carry_out
+from blklab.execute import Place, carry_out, opened, take_over
 from blklab.experiment import budget as budgets
 from blklab.experiment.analyse import Analysis, analyse
 from blklab.experiment.describe import describe
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 Objective = Literal["throughput", "latency", "both"]
 _REPEATS = 5
+_REPEATS_DRAWN = 10
+"""With drawn disks: enough to name the parameter that an answer depends on (`DISKS_LEAST`)."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ def compare(
     keep: bool = False,
     store: str | None = None,
     max_parallel: int = JOBS_DEFAULT,
+    on: str = LOCAL,
     listener: Listener = SILENT,
 ) -> Comparison:
     """Run every scheduler on every disk under every workload, and rank them.
@@ -132,7 +136,8 @@ def compare(
             options; on the kernel rig and the live rig also programs. None: those of the package.
         schedulers: names with ``:tunable=value,...`` in the kernel's units. None: those of the rig.
             All three also accept `Disk`, `Entry` and `SchedulerSpec` objects.
-        repeats: number of repeats; 5 if there is no `budget`.
+        repeats: number of repeats. None: 10 with drawn disks, otherwise 5; with a `budget` as many
+            as it allows.
         budget: ``90s``, ``10m`` or ``2h``: repeat until the answer is known, for at most this time.
         seed: seed of the first repeat; each further repeat has the next number.
         objective: the figure that ranks schedulers.
@@ -147,6 +152,10 @@ def compare(
         keep: whether every finished run is stored, so that `resume` can continue.
         store: a file or a URL; None is the default store.
         max_parallel: maximum of parallel runs.
+        on: where the runs are carried out: ``local``, in this process; a Dask scheduler,
+            ``tcp://HOST:PORT`` or ``tls://HOST:PORT``; or a cluster that Dask starts for this call,
+            ``local:WORKERS``, ``ssh:HOST,HOST`` or ``slurm:JOBS``. There `max_parallel` has no
+            effect.
         listener: receives notes and progress.
 
     Raises:
@@ -169,20 +178,25 @@ def compare(
     place = rig_of(spec)
     usual = defaults.schedulers(spec.name)
     found = tuple(find_disk(place, one) for one in disks or defaults.disks(spec.name))
+    is_drawn = not real if vary_disk is None else vary_disk
+    if repeats is None:
+        repeats = 1 if budget else _REPEATS_DRAWN if is_drawn else _REPEATS
     asked = tuple(map(specs.scheduler, schedulers or usual))
     setup = Setup(
         found,
         jobs,
         asked,
-        1 if budget else _REPEATS if repeats is None else repeats,
+        repeats,
         seed,
         dict(host or {}),
         ignore_unsupported,
         () if schedulers else defaults.left_out(found, usual),
-        not real if vary_disk is None else vary_disk,
+        is_drawn,
     )
-    work = _new(setup, place, spec, objective, out, budget, keep, store, listener)
-    return _carried_out(work, objective, None if out is None else Path(out), max_parallel, listener)
+    with opened(on, max_parallel, listener.note) as where:
+        where.executor(place)
+        work = _new(setup, place, spec, objective, out, budget, keep, store, listener)
+        return _carried_out(work, objective, None if out is None else Path(out), where, listener)
 
 
 def resume(
@@ -192,6 +206,7 @@ def resume(
     objective: Objective | None = None,
     store: str | None = None,
     max_parallel: int = JOBS_DEFAULT,
+    on: str = LOCAL,
     listener: Listener = SILENT,
 ) -> Comparison:
     """Resume an interrupted comparison; stored runs do not run again.
@@ -200,23 +215,25 @@ def resume(
         number: number of a stored comparison; None is the latest incomplete one.
         out: replaces the original output directory.
         objective: replaces the original objective.
+        on: as of `compare`.
 
     Raises: as `compare`; InputError also if a run would now differ from the stored runs.
     """
     if objective is not None:
         checked_objective(objective)
-    work = _resumed(store, number, listener)
-    directory = Path(out if out is not None else work.request.out)
-    writes = out is not None or bool(work.request.out)
-    if writes:
-        check_files(*files(directory))
-    return _carried_out(
-        work,
-        objective or work.request.objective,
-        directory if writes else None,
-        max_parallel,
-        listener,
-    )
+    with opened(on, max_parallel, listener.note) as where:
+        work = _resumed(store, number, listener)
+        directory = Path(out if out is not None else work.request.out)
+        writes = out is not None or bool(work.request.out)
+        if writes:
+            check_files(*files(directory))
+        return _carried_out(
+            work,
+            objective or work.request.objective,
+            directory if writes else None,
+            where,
+            listener,
+        )
 
 
 def files(out: Path) -> tuple[Path, Path]:
@@ -278,11 +295,11 @@ def _resumed(store: str | None, number: int | None, listener: Listener) -> _Work
 
 
 def _carried_out(
-    work: _Work, objective: str, out: Path | None, max_parallel: int, listener: Listener
+    work: _Work, objective: str, out: Path | None, where: Place, listener: Listener
 ) -> Comparison:
     keepers = [work.keeper] if work.keeper else []
     with keeping.resumable(lambda: keepers, study=False):
-        results = _measured(work, objective, max_parallel, keepers, listener)
+        results = _measured(work, objective, where, keepers, listener)
     answers = analyse(results.runs, objective, anytime=results.anytime)
     found = Comparison(results, answers, keeping.number_of(keepers[0]))
     with keeping.completing(keepers, listener, study=False):
@@ -291,7 +308,7 @@ def _carried_out(
 
 
 def _measured(
-    work: _Work, objective: str, max_parallel: int, keepers: list[Keeper], listener: Listener
+    work: _Work, objective: str, where: Place, keepers: list[Keeper], listener: Listener
 ) -> Results:
     """Adds the keeper to `keepers` as soon as there is a run to store."""
     setup, rig, budget = work.request.setup, work.rig, work.request.budget
@@ -304,21 +321,29 @@ def _measured(
         keepers[:] = [keeper]
         for note in _outlook(setup, rig, budget):
             listener.note(note)
-        total = None if budget else len(left)
+        if where.takes_over and repeated is None:
+            _take_over(runs, rig, keeper, listener)
+        total = None if budget else len(runs) - len(keeper.kept)
         with listener.runs(total, _question(setup, budget)) as ended:
             if repeated is None:
-                measured = carry_out(runs, rig, Local(max_parallel, rig), ended, keeper)
+                measured = carry_out(runs, rig, where.executor(rig), ended, keeper)
                 return Results(work.described, tuple(measured))
             return budgets.execute_within(
                 repeated,
                 rig,
                 budgets.seconds(budget),
                 objective,
-                Local(max_parallel, rig),
+                where.executor(rig),
                 ended,
                 keeper,
                 work.described,
             )
+
+
+def _take_over(runs: Sequence[Planned], rig: Rig, keeper: Keeper, listener: Listener) -> None:
+    count = take_over(runs, rig, keeper)
+    if count:
+        listener.note(f"{count} of {len(runs)} runs are in the store, of other comparisons")
 
 
 def _begun(work: _Work, listener: Listener) -> Keeper:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from blklab.rigs import Rig
     from blklab.settings.change import Plan
     from blklab.settings.record import AppliedEntry
+    from blklab.settings.unit import WatchUnit
 
 
 class Listener:
@@ -47,6 +48,9 @@ class Listener:
 
     def undone(self, entry: AppliedEntry) -> None:
         """`undo` has reverted this."""
+
+    def unwatched(self, unit: WatchUnit, notes: Sequence[str]) -> None:
+        """`undo` has removed the unit of `watch`; `notes` list unexpected findings."""
 
     def building(self) -> AbstractContextManager[Steps]:
         """Surrounds the build of a kernel."""

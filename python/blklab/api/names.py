@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from blklab import programs
 from blklab.disks import DISKS
-from blklab.domain import core
+from blklab.domain import core, plugins
 from blklab.domain.comparison import OBJECTIVES
 from blklab.errors import BlklabError
 from blklab.host import reading, roots
@@ -27,7 +27,7 @@ def _workloads() -> list[str]:
 
 
 def _schedulers() -> list[str]:
-    return [info.name for info in core.schedulers()]
+    return [info.name for info in core.schedulers() + plugins.infos()]
 
 
 def _host() -> list[str]:
@@ -89,6 +89,6 @@ def names(kind: str) -> list[str]:
 
 def tunables(scheduler: str) -> list[str]:
     """The tunables of a scheduler of the simulator, with the queue's; empty for other names."""
-    own = [info.tunables for info in core.schedulers() if info.name == scheduler]
+    own = [info.tunables for info in core.schedulers() + plugins.infos() if info.name == scheduler]
     queue = core.environment()["queue"]
     return [row.name for rows in own for row in rows + queue]

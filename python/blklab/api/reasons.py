@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -105,7 +105,7 @@ def reasons(
 def _changed(spec: SchedulerSpec, settings: tuple[tuple[str, str], ...]) -> SchedulerSpec:
     names = {name for name, _ in settings}
     kept = tuple(pair for pair in spec.settings if pair[0] not in names)
-    return SchedulerSpec(spec.name, kept + settings, spec.kernel)
+    return replace(spec, settings=kept + settings)
 
 
 _Switch = tuple[str, tuple[tuple[str, str], ...], str]

@@ -8,35 +8,33 @@ import os
 import secrets
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab import _core, programs
+from blklab import _core
 from blklab.api.listener import SILENT, Listener
 from blklab.api.simulate import job_entry
-from blklab.api.traces import import_of_guest
 from blklab.base.catalogue import Entry
 from blklab.base.files import check_directory, new_file
 from blklab.base.journal import Journal, default_directory
 from blklab.base.signals import Signals
 from blklab.base.text import shown
-from blklab.domain import core, specs
+from blklab.domain import specs
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
 from blklab.host.devices import mounts, queue, stack
 from blklab.host.roots import HERE, Roots
-from blklab.rigs import find_disk, of_workloads
+from blklab.rigs import check_workload, find_disk, of_workloads
 from blklab.rigs import rig as rig_of
+from blklab.rigs.kernel import recording as of_guests
 from blklab.rigs.kernel.rig import KernelRig
 from blklab.rigs.live import recording
 from blklab.rigs.sim import SimRig
 
 _POLL_S = 0.1
-_TRACE = "disk.blktrace.0"
 _MAPPED = ("dm", "md")
 FOREVER = None
 """The time of a recording that ends with Ctrl-C."""
@@ -71,7 +69,8 @@ def record_run(
     ignore_unsupported: bool = False,
     rig: str | RigSpec = "sim",
 ) -> Result:
-    """Run a fio job on a disk model, or replay a trace there, and write the I/O as a recording.
+    """Run a fio job on a disk model, or replay a trace there, and write the I/O as a recording; on
+    the kernel rig also a program, whose I/O is recorded while it is measured.
 
     On the kernel rig the recording is made of the kernel's own block events, which do not tell the
     priorities of I/Os.
@@ -90,11 +89,7 @@ def record_run(
         raise InputError(f"--rig: '{spec.name}' records no job; expected sim or kernel")
     entry = job_entry(job)
     place = rig_of(of_workloads(spec, [entry]))
-    if programs.is_program(entry):
-        raise InputError(
-            f"{entry.name}: is a program, not a job; to record one on a disk model: "
-            "blklab kernel run --record FILE -- COMMAND"
-        )
+    check_workload(place.spec, entry)
     experiment = Experiment(
         entry,
         find_disk(place, disk),
@@ -110,13 +105,10 @@ def record_run(
     assert isinstance(place, KernelRig)
     if os.path.lexists(path):
         raise InputError(f"{path}: exists already")
-    with tempfile.TemporaryDirectory(prefix="blklab-") as directory:
-        trace = Path(directory) / _TRACE
-        with place.prepared([experiment], lambda _: None), trace.open("wb") as file:
-            result = place.trace(experiment, file)
-        capacity_bytes = core.disk_model(experiment.disk).limits.capacity_bytes
-        import_of_guest(trace, path, capacity_bytes)
-    return result
+    recorded = of_guests.record(place, experiment, path)
+    if not recorded.ios:
+        raise RunError(f"{entry.name}: no I/O to record: it does none while it is measured")
+    return recorded.result
 
 
 def is_disk_here(disk: str | os.PathLike[str], roots: Roots = HERE) -> bool:
@@ -182,7 +174,7 @@ def record_machine(
     if os.path.lexists(path):
         raise InputError(f"{path}: exists already")
     check_directory(path.parent)
-    disks = [_described(name) for name in recorded_disks(disk)]
+    disks = [described_disk(name) for name in recorded_disks(disk)]
     if reason := recording.why_not():
         raise RunError(f"this machine's I/O cannot be recorded: {reason}")
     names = ", ".join(one.name for one in disks)
@@ -225,7 +217,8 @@ def _disks_of(directory: Path) -> list[str]:
         return []
 
 
-def _described(name: str) -> recording.RecordedDisk:
+def described_disk(name: str) -> recording.RecordedDisk:
+    """What a recording says of a disk. InputError if there is none of that name."""
     place = HERE.sys / "block" / name
     try:
         number, size = (place / "dev").read_text().strip(), int((place / "size").read_text())

@@ -13,9 +13,11 @@ from blklab.api import keeping
 from blklab.api.listener import SILENT, Listener
 from blklab.base.files import check_files, write_together
 from blklab.base.limits import JOBS_DEFAULT
+from blklab.domain.defaults import LOCAL
 from blklab.domain.events import Keeper
 from blklab.domain.experiment import RigSpec
 from blklab.errors import StoreError
+from blklab.execute import Place, opened
 from blklab.experiment.analyse import Analysis, analyse
 from blklab.report import study_files
 from blklab.store import place
@@ -58,7 +60,7 @@ class StudyRun:
 
     def summary(self) -> dict[str, Any]:
         """Rankings, judgements and omissions as plain data; units are in the names."""
-        return kept_files.summary(self.outcomes, self.judgements)
+        return kept_files.summary(self.study, self.outcomes, self.judgements)
 
 
 def run_study(
@@ -68,10 +70,12 @@ def run_study(
     disk: str | None = None,
     repeats: int | None = None,
     seed: int | None = None,
+    quick: bool = False,
     out: str | os.PathLike[str] | None = None,
     keep: bool = False,
     store: str | None = None,
     max_parallel: int = JOBS_DEFAULT,
+    on: str = LOCAL,
     listener: Listener = SILENT,
 ) -> StudyRun:
     """Run a study, part after part.
@@ -82,8 +86,9 @@ def run_study(
             `RigSpec` with an empty name has options for the parts on the live rig.
         disk: on the live rig, a directory or a device that replaces the study's models.
         repeats, seed: replace the study's own.
+        quick: the study's small workloads, each once.
         out: a directory for the report and all results.
-        keep, store, max_parallel, listener: see `compare`.
+        keep, store, max_parallel, on, listener: see `compare`.
 
     Raises: as `compare`.
     """
@@ -92,10 +97,11 @@ def run_study(
     if directory is not None:
         check_files(*kept_files.places(chosen, directory))
     spec = RigSpec("") if rig is None else RigSpec.of(rig)
-    asked = Asked(spec.name or None, repeats, seed, disk, spec.options)
-    parts = _ready(chosen, plan(chosen, asked), listener)
-    opened = _opened(store, parts, listener) if keep else None
-    return _run(chosen, parts, None, opened, directory, max_parallel, listener)
+    asked = Asked(spec.name or None, repeats, seed, disk, spec.options, quick)
+    with opened(on, max_parallel, listener.note) as where:
+        parts = _ready(chosen, plan(chosen, asked), where, listener)
+        into = _opened(store, parts, listener) if keep else None
+        return _run(chosen, parts, None, into, directory, where, listener)
 
 
 def resume_study(
@@ -104,23 +110,25 @@ def resume_study(
     out: str | os.PathLike[str] | None = None,
     store: str | None = None,
     max_parallel: int = JOBS_DEFAULT,
+    on: str = LOCAL,
     listener: Listener = SILENT,
 ) -> StudyRun:
     """Resume an interrupted study; `number` is the number of one of its comparisons, None is the
     latest incomplete study. Raises as `compare`; InputError also if a run would now differ from the
     stored runs."""
-    kept = open_store(place.find(store), durable=True, make=False, tell=listener.note)
-    found = left(kept, number, study=True)
-    of_study = found.study_id or 0
-    asked = in_store.kept_study(kept, of_study)
-    chosen = asked.study()
-    parts = _ready(chosen, asked.planned(chosen), listener)
-    parts, keepers = in_store.go_on(kept, of_study, chosen, parts, asked.out)
-    where = asked.out if out is None else out
-    directory = Path(where) if where else None
-    if directory is not None:
-        check_files(*kept_files.places(chosen, directory))
-    return _run(chosen, parts, keepers, None, directory, max_parallel, listener)
+    with opened(on, max_parallel, listener.note) as where:
+        kept = open_store(place.find(store), durable=True, make=False, tell=listener.note)
+        found = left(kept, number, study=True)
+        of_study = found.study_id or 0
+        asked = in_store.kept_study(kept, of_study)
+        chosen = asked.study()
+        parts = _ready(chosen, asked.planned(chosen), where, listener)
+        parts, keepers = in_store.go_on(kept, of_study, chosen, parts, asked.out)
+        written = asked.out if out is None else out
+        directory = Path(written) if written else None
+        if directory is not None:
+            check_files(*kept_files.places(chosen, directory))
+        return _run(chosen, parts, keepers, None, directory, where, listener)
 
 
 def _run(
@@ -129,7 +137,7 @@ def _run(
     begun: Mapping[str, Keeper] | None,
     store: Store | None,
     directory: Path | None,
-    max_parallel: int,
+    where: Place,
     listener: Listener,
 ) -> StudyRun:
     several: list[Keeper] = [] if begun is None else list(begun.values())
@@ -147,7 +155,7 @@ def _run(
     there = sum(part.rig is not None for part in parts)
     what = f"{there} of {len(parts)} parts of {chosen.name}"
     with keeping.resumable(lambda: several, study=True), listener.runs(runs, what) as ended:
-        outcomes = run_parts(parts, max_parallel, ended, keepers, listener.note)
+        outcomes = run_parts(parts, where, ended, keepers, listener.note)
     judgements = judge(chosen, outcomes)
     with keeping.completing(several, listener, study=True):
         if directory is not None:
@@ -156,12 +164,17 @@ def _run(
     return StudyRun(chosen, tuple(outcomes), tuple(judgements), kept, directory)
 
 
-def _ready(study: Study, planned: Sequence[PlannedPart], listener: Listener) -> list[Ready]:
+def _ready(
+    study: Study, planned: Sequence[PlannedPart], where: Place, listener: Listener
+) -> list[Ready]:
     built: list[kernels.BuiltKernel] = []
     if kernels.needed(planned):
         with listener.building() as steps:
             built = kernels.build_all(study, planned, steps)
-    return ready(planned, built)
+    found = ready(planned, built)
+    for part in found:
+        where.executor(part.rig)
+    return found
 
 
 def _opened(store: str | None, parts: Sequence[Ready], listener: Listener) -> Store | None:

@@ -11,32 +11,32 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from blklab.api.compare import Comparison, compare
+from blklab.api.compare import files
+from blklab.api.confirm import FRESH, Confirmation, places, recommended
 from blklab.api.listener import SILENT, Listener
 from blklab.base import homes
 from blklab.base.catalogue import Entry
+from blklab.base.files import check_files, write_whole
 from blklab.base.limits import JOBS_DEFAULT
-from blklab.base.plain import plain
-from blklab.domain import defaults, specs
-from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
-from blklab.domain.measurement import Measurement
-from blklab.errors import InputError, StoppedError
-from blklab.execute import Local
-from blklab.experiment import statistics
-from blklab.experiment.statistics import Interval, Verdict
+from blklab.domain import core, defaults, specs
+from blklab.domain.defaults import LOCAL
+from blklab.domain.experiment import Disk, SchedulerSpec
+from blklab.domain.space import Space, spaces
+from blklab.errors import InputError, RunError, StoppedError
+from blklab.execute import opened
+from blklab.report.tuned import PAGE, tuned_page
 from blklab.rigs import find_disk
 from blklab.rigs.sim import SimRig
-from blklab.store import place as places
+from blklab.store import place as of_store
 from blklab.tuning import goal as goals
-from blklab.tuning.bench import Bench, Question
-from blklab.tuning.goal import Objective
-from blklab.tuning.search import Effect, Found, search
-from blklab.tuning.space import Space, spaces
-from blklab.tuning.tried import of_search
+from blklab.tuning.answer import Confirmed, Tuned
+from blklab.tuning.bench import Bench, Question, Score
+from blklab.tuning.search import Found, search
+from blklab.tuning.sensitivity import Sensitivity, effects_around
+from blklab.tuning.tried import Tried, of_search
 
 FIGURES = tuple(goals.FIGURES)
 """The figures that an objective may name."""
@@ -44,83 +44,7 @@ TRIALS = 200
 """Settings that are tried after the screening, by default."""
 REPEATS = 10
 """Fresh seeds of the confirmation, by default."""
-_KERNEL_REPEATS = 3
-_KERNEL = RigSpec("kernel", driver="native")
-"""The lean driver issues the simulator's own I/O."""
-_FINALISTS = 3
-"""Settings of the search that are confirmed, of different schedulers where possible."""
 _UNUSABLE_TOLD = 3
-_FRESH = 1_000_000
-"""Added to the search's seed: the confirmation shares none with it."""
-_COMPARED_BY = {"throughput": "throughput", "p99": "latency"}
-"""The objective by which the comparison's own report ranks, where it has the same."""
-
-
-@dataclass(frozen=True)
-class Confirmed:
-    """The finalists and the defaults on fresh seeds."""
-
-    rig: str
-    repeats: int
-    verdict: Verdict
-    """By the search's objective, over all loads."""
-    gains: Mapping[str, Interval]
-    """For each scheduler with its settings: how many times better than the reference, by the same
-    measure."""
-    beyond: Mapping[str, int]
-    """For each, the repeats in which a bound was not kept."""
-    kept: int | None
-    """The comparison's number in the store."""
-    page: Path | None
-    """Its report."""
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """What tuning has found."""
-
-    disk: str
-    workloads: tuple[str, ...]
-    objective: str
-    reference: str
-    """The settings that others are compared with."""
-    best: str
-    """The recommended scheduler with its settings; the reference if nothing is shown to be
-    better."""
-    gain: Interval | None
-    """How many times better it is than the reference, on fresh seeds; None for the reference."""
-    keeps: bool
-    """Whether the recommended settings kept every bound in every repeat."""
-    worth: Mapping[str, float]
-    """For each setting of the search's best: how many times worse it is without it; infinite if a
-    bound is then exceeded."""
-    searched: str
-    """The search's best, which `worth` is about."""
-    effects: tuple[Effect, ...]
-    """The largest effect of each tunable between settings that were tried, the largest first; 1 is
-    none at all."""
-    front: tuple[tuple[str, tuple[float, ...]], ...]
-    """With several goals: settings of which none is worse than another in all, with the ratio to
-    the reference in each goal."""
-    trials: int
-    """Settings that the search tried."""
-    runs: int
-    """Runs that it made now; the others were kept from a search that was interrupted."""
-    enumerated: bool
-    """Whether it tried all settings that differ."""
-    confirmed: tuple[Confirmed, ...]
-    """On the simulator, and on the kernel rig if that was asked for."""
-    agreement: float | None
-    """Kendall's tau of the finalists and defaults on the two rigs."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, as ``blklab tune --json`` prints it."""
-        document: dict[str, Any] = plain(self)
-        document["confirmed"] = [
-            {**plain(one), "page": None if one.page is None else str(one.page)}
-            for one in self.confirmed
-        ]
-        return document
 
 
 def tune(
@@ -135,12 +59,14 @@ def tune(
     repeats: int = REPEATS,
     seed: int = 1,
     confirm: Sequence[str] = (),
+    sensitivity: bool = False,
     host: Mapping[str, int] | None = None,
     ignore_unsupported: bool = False,
     out: str | os.PathLike[str] | None = None,
     keep: bool = False,
     store: str | None = None,
     max_parallel: int = JOBS_DEFAULT,
+    on: str = LOCAL,
     listener: Listener = SILENT,
 ) -> Tuned:
     """Search the best scheduler and settings, and confirm them.
@@ -156,13 +82,16 @@ def tune(
         trials: settings that are tried after the screening.
         repeats: seeds of the confirmation, each with a drawn disk.
         seed: of the search; the confirmation's are others.
-        confirm: further rigs: ``kernel``.
+        confirm: where else: ``kernel``, ``live:DIRECTORY`` with a directory of the real disk.
+        sensitivity: whether each tunable is moved from the recommended settings to the ends of its
+            range, alone and in pairs, with the confirmation's seeds and drawn disks.
         host: as of `compare`.
         ignore_unsupported: as of `compare`.
         out: as of `compare`, for the confirmation.
         keep: whether the confirmation is stored.
         store: as of `compare`.
         max_parallel: as of `compare`.
+        on: as of `compare`.
         listener: receives notes and progress.
 
     Raises:
@@ -170,9 +99,6 @@ def tune(
         blklab.errors.RunError: a run of the reference or of the confirmation failed.
         blklab.errors.StoppedError: interrupted; the same call continues.
     """
-    for rig in confirm:
-        if rig != "kernel":
-            raise InputError(f"--confirm: expected kernel, found '{rig}'")
     place = SimRig()
     jobs = specs.workloads(workloads)
     if not jobs:
@@ -192,19 +118,37 @@ def tune(
         dict(host or {}),
         ignore_unsupported,
     )
+    elsewhere = places(confirm, asked)
+    if out is not None:
+        check_files(*files(Path(out)), Path(out) / PAGE)
     tried = of_search(_name(asked), _directory(store), listener.note)
-    bench = Bench(asked, place, Local(max_parallel, place), tried)
-    found = _searched(bench, searched, trials, listener)
-    compared = _Compared(asked, found, keep, store, max_parallel, listener)
-    confirmed = [compared.on(RigSpec("sim"), repeats, out)]
-    confirmed += [compared.on(_KERNEL, _KERNEL_REPEATS, None) for _ in confirm]
-    tried.forget()
-    return _answer(asked, found, bench.made, confirmed)
+    with opened(on, max_parallel, listener.note) as where:
+        bench = Bench(asked, place, where.executor(place), tried)
+        found = _searched(bench, searched, trials, listener)
+    again = Confirmation(asked, found, keep, store, max_parallel, on, listener)
+    confirmed = [again.simulated(repeats, out)]
+    unconfirmed = []
+    for other in elsewhere:
+        try:
+            confirmed.append(again.elsewhere(other, confirmed[0]))
+        except (InputError, RunError) as error:
+            unconfirmed.append(f"not confirmed in {other.label}: {error}")
+    answer = _answer(asked, found, bench.made, confirmed, unconfirmed)
+    if sensitivity:
+        around = _Around(asked, found, searched, tried, max_parallel, on, listener)
+        answer = replace(answer, sensitivity=around.of(answer.best, repeats))
+    if out is not None:
+        page = Path(out) / PAGE
+        write_whole(page, tuned_page(answer))
+        answer = replace(answer, page=page)
+    if not unconfirmed:
+        tried.forget()
+    return answer
 
 
 def _directory(store: str | None) -> Path:
     """The place for the runs of searches: beside the store."""
-    place = places.find(store)
+    place = of_store.find(store)
     beside = homes.data() / "blklab" if place.file is None else place.file.absolute().parent
     return beside / "tune"
 
@@ -235,90 +179,18 @@ def _searched(bench: Bench, spaces: Sequence[Space], trials: int, listener: List
     return found
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """Compares the finalists with the defaults and the reference."""
-
-    asked: Question
-    found: Found
-    keep: bool
-    store: str | None
-    max_parallel: int
-    listener: Listener
-
-    @property
-    def schedulers(self) -> tuple[SchedulerSpec, ...]:
-        finalists = [spec for spec, _ in self.found.best[:_FINALISTS]]
-        others = [spec for spec, _ in self.found.defaults]
-        return tuple(dict.fromkeys([self.asked.reference, *others, *finalists]))
-
-    def on(self, rig: RigSpec, repeats: int, out: str | os.PathLike[str] | None) -> Confirmed:
-        asked = self.asked
-        names = {goal.text for goal in asked.objective.goals}
-        by = _COMPARED_BY.get(next(iter(names)), "both") if len(names) == 1 else "both"
-        comparison = compare(
-            disks=[asked.disk],
-            workloads=asked.workloads,
-            schedulers=self.schedulers,
-            repeats=repeats,
-            seed=asked.seed + _FRESH,
-            objective=by,  # type: ignore[arg-type]
-            rig=rig,
-            host=asked.host,
-            ignore_unsupported=asked.ignore_unsupported,
-            out=out,
-            keep=self.keep,
-            store=self.store,
-            max_parallel=self.max_parallel,
-            listener=self.listener,
-        )
-        return _judged(asked, comparison, rig.name, repeats)
-
-
-def _judged(asked: Question, comparison: Comparison, rig: str, repeats: int) -> Confirmed:
-    labels = list(dict.fromkeys(run.scheduler for run in comparison.results.runs))
-    figures: dict[str, list[float]] = {}
-    beyond: dict[str, int] = {}
-    for label in labels:
-        of_label = [run for run in comparison.results.runs if run.scheduler == label]
-        by_repeat = [[run for run in of_label if run.repeat == n] for n in range(repeats)]
-        figures[label] = [_value(asked.objective, runs) for runs in by_repeat]
-        beyond[label] = sum(not _keeps(asked.objective, runs) for runs in by_repeat)
-    reference = figures[asked.reference.label]
-    others = [label for label in labels if label != asked.reference.label]
-    level = 1.0 - (1.0 - statistics.CONFIDENCE) / max(1, len(others))
-    gains = {label: statistics.ratio(figures[label], reference, level) for label in others}
-    verdict = statistics.decide(figures, drawn=rig == "sim")
-    return Confirmed(rig, repeats, verdict, gains, beyond, comparison.kept, comparison.page)
-
-
-def _value(objective: Objective, runs: Sequence[Measurement]) -> float:
-    """The geometric mean of all goals under all loads of one repeat."""
-    bounds = len(objective.bounds)
-    rows = [objective.values(run)[bounds:] for run in runs]
-    return statistics.geometric_mean([value for row in rows for value in row if value is not None])
-
-
-def _keeps(objective: Objective, runs: Sequence[Measurement]) -> bool:
-    """Whether every bound holds in these runs."""
-    for run in runs:
-        for bound, value in zip(objective.bounds, objective.values(run), strict=False):
-            if value is not None and bound.excess(value) > 0.0:
-                return False
-    return True
-
-
-def _answer(asked: Question, found: Found, runs: int, confirmed: Sequence[Confirmed]) -> Tuned:
-    first = confirmed[0]
+def _answer(
+    asked: Question,
+    found: Found,
+    runs: int,
+    confirmed: Sequence[Confirmed],
+    unconfirmed: Sequence[str],
+) -> Tuned:
+    first, *others = confirmed
     reference = asked.reference.label
-    best = _recommended(first, found, reference)
-    agreement = None
-    if len(confirmed) > 1:
-        both = [name for name in first.gains if name in confirmed[1].gains]
-        agreement = statistics.kendall_tau(
-            [first.gains[name].estimate for name in both],
-            [confirmed[1].gains[name].estimate for name in both],
-        )
+    best, contradicted = recommended(first, found, reference), None
+    if any(one.contradicts(best) for one in others):
+        best, contradicted = reference, best
     return Tuned(
         asked.disk.label,
         tuple(job.name for job in asked.workloads),
@@ -326,6 +198,7 @@ def _answer(asked: Question, found: Found, runs: int, confirmed: Sequence[Confir
         reference,
         best,
         None if best == reference else first.gains[best],
+        contradicted,
         first.beyond[best] == 0,
         found.worth,
         found.best[0][0].label,
@@ -335,27 +208,52 @@ def _answer(asked: Question, found: Found, runs: int, confirmed: Sequence[Confir
         runs,
         found.enumerated,
         tuple(confirmed),
-        agreement,
+        tuple(unconfirmed),
+        None,
+        None,
     )
 
 
-def _recommended(confirmed: Confirmed, found: Found, reference: str) -> str:
-    """The simplest of the settings that keep the bounds best and lead: the reference, then a
-    default, then those with the fewest settings."""
-    least = min(confirmed.beyond.values())
-    allowed = [name for name, count in confirmed.beyond.items() if count == least]
-    unchanged = {spec.label for spec, _ in found.defaults}
-    if len(allowed) == 1:
-        return allowed[0]
-    estimate = {reference: 1.0} | {name: gap.estimate for name, gap in confirmed.gains.items()}
-    best = max(allowed, key=lambda name: estimate[name])
-    shown = [
-        name
-        for name in allowed
-        if name == best or estimate[best] / estimate[name] < statistics.MATTERS
-    ]
-    if reference in allowed and (
-        best == reference or not statistics.is_shown(confirmed.gains[best])
-    ):
-        return reference
-    return min(shown, key=lambda name: (name not in unchanged, name.count("="), -estimate[name]))
+@dataclass(frozen=True)
+class _Around:
+    """Moves tunables away from the recommended settings."""
+
+    asked: Question
+    found: Found
+    searched: Sequence[Space]
+    tried: Tried
+    max_parallel: int
+    where: str
+    listener: Listener
+
+    def of(self, best: str, repeats: int) -> Sensitivity:
+        every = [
+            self.asked.reference,
+            *(spec for spec, _ in (*self.found.defaults, *self.found.best)),
+        ]
+        [around, *_] = [spec for spec in every if spec.label == best]
+        [space, *_] = [
+            *(one for one in self.searched if one.name == around.name),
+            # The settings in use, of a scheduler that was not searched.
+            *spaces([SchedulerSpec(around.name)]),
+        ]
+        place = SimRig()
+        with (
+            opened(self.where, self.max_parallel, self.listener.note) as where,
+            self.listener.runs(None, f"sensitivity of {best}") as ended,
+        ):
+            benches = [
+                Bench(self._asked(around, repeat), place, where.executor(place), self.tried, ended)
+                for repeat in range(repeats)
+            ]
+
+            def scores(specs: Sequence[SchedulerSpec]) -> list[tuple[Score | None, ...]]:
+                return list(zip(*(bench.scores(specs) for bench in benches), strict=True))
+
+            return effects_around(space, around, scores)
+
+    def _asked(self, around: SchedulerSpec, repeat: int) -> Question:
+        """With the seed and the drawn disk of a repeat of the confirmation."""
+        seed = self.asked.seed + FRESH + repeat
+        disk = core.drawn_disk(self.asked.disk, seed)
+        return replace(self.asked, disk=disk, seed=seed, reference=around)

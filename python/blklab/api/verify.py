@@ -21,9 +21,10 @@ from blklab.base.files import check_files, write_whole
 from blklab.base.limits import JOBS_DEFAULT, VERIFY_JOBS_MAX
 from blklab.base.signals import Signals
 from blklab.domain import recordings, specs
+from blklab.domain.defaults import LOCAL
 from blklab.domain.experiment import RigSpec
 from blklab.errors import InputError, StoppedError
-from blklab.execute import Local
+from blklab.execute import opened
 from blklab.rigs import check_workload
 from blklab.rigs.kernel import cache
 from blklab.rigs.kernel import file_systems as file_systems_of
@@ -93,6 +94,7 @@ def verify(
     host: Mapping[str, int] | None = None,
     file_systems: Sequence[str] = (),
     max_parallel: int = JOBS_DEFAULT,
+    on: str = LOCAL,
     listener: Listener = SILENT,
 ) -> Agreement:
     """Run jobs on the simulator and in a kernel: job files, drawn ones, or the matrix.
@@ -118,6 +120,7 @@ def verify(
         file_systems: ``ext4``, ``xfs``, ``btrfs``, ``btrfs:nodatacow`` or ``f2fs``: files are in
             each of them, laid out before, at the same places of the disk on both rigs; the matrix
             has three disks then. Empty means partitions of the bare disk.
+        max_parallel, on: as of `compare`; files are laid out on this machine.
 
     Raises:
         blklab.errors.InputError: a name is wrong, or no kernel is built.
@@ -183,7 +186,7 @@ def verify(
         return agreement
 
     # From here on a signal ends the guests and writes what was compared.
-    with Signals.guarding():
+    with opened(on, max_parallel, listener.note) as place, Signals.guarding():
         try:
             if file_systems:
                 wholes = laid_out.layouts_of(wanted, seed)
@@ -200,7 +203,7 @@ def verify(
                 run.run(
                     wanted,
                     tested.key,
-                    Local(max_parallel),
+                    place.executor(),
                     seed,
                     done,
                     host=both,

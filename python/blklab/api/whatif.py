@@ -23,7 +23,7 @@ from blklab.base.units import duration_text, rate_text
 from blklab.domain import core, defaults, latencies, recordings, specs, validation
 from blklab.domain.comparison import OBJECTIVE_TEXT
 from blklab.domain.experiment import Disk, Experiment, SchedulerSpec, Window
-from blklab.domain.recordings import WAYS, Fit, Way
+from blklab.domain.recordings import WAYS, Cgroups, Fit, Way
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.scheduler import in_core
 from blklab.domain.task import Task
@@ -193,6 +193,8 @@ def whatif(
     device: str | None = None,
     from_ns: int = 0,
     until_ns: int | None = None,
+    cgroups: Cgroups = "recorded",
+    cgroup_weights: Mapping[str, int] | None = None,
     present: str | None = None,
     listener: Listener = SILENT,
 ) -> WhatIf:
@@ -210,6 +212,9 @@ def whatif(
         device: as of `read_trace`.
         from_ns: the part of the trace that is replayed begins here,
         until_ns: and ends here.
+        cgroups: a key of `CGROUPS`.
+        cgroup_weights: the weights of recorded cgroups by their paths, 10 to 1000; 100 for all
+            others.
         present: the scheduler with which the best one is compared, one of `schedulers`; by default
             the one under which the trace was recorded if another is better, else the worst.
         listener: is told of each replay that has ended.
@@ -234,6 +239,8 @@ def whatif(
         device=device,
         from_ns=from_ns,
         until_ns=until_ns,
+        cgroups=cgroups,
+        cgroup_weights=cgroup_weights,
     )
     recording = place.recordings.of(recordings.chosen(entry))
     notes = [note for note in (validation.note(found),) if note]
@@ -337,8 +344,10 @@ def recording_entry(
     device: str | None = None,
     from_ns: int = 0,
     until_ns: int | None = None,
+    cgroups: Cgroups = "recorded",
+    cgroup_weights: Mapping[str, int] | None = None,
 ) -> Entry:
-    """A trace as a workload. InputError if it cannot be read."""
+    """A trace as a workload. InputError if it cannot be read, or a parameter is wrong."""
     changes = {"fit": fit, "from": f"{from_ns}ns"}
     if until_ns is not None:
         changes["until"] = f"{until_ns}ns"
@@ -346,6 +355,9 @@ def recording_entry(
         changes["format"] = trace_format
     if device is not None:
         changes["device"] = device
+    if cgroups != "recorded":
+        changes["cgroups"] = cgroups
+    changes |= recordings.weights_as_parameters(cgroup_weights or {})
     path = Path(trace)
     return recordings.entry(path, changes, shown(path.name))
 
@@ -377,11 +389,12 @@ def replays(
     ]
     found: dict[int, Replayed] = {}
 
-    def done(event: Ended) -> None:
-        load, result = loads[event.number], event.found
-        assert isinstance(result, Result), "whole results were asked for"
-        found[event.number] = Replayed(load.scheduler.label, load.way, result)
-        ended(found[event.number])
+    def done(events: Sequence[Ended]) -> None:
+        for event in events:
+            load, result = loads[event.number], event.found
+            assert isinstance(result, Result), "whole results were asked for"
+            found[event.number] = Replayed(load.scheduler.label, load.way, result)
+            ended(found[event.number])
 
     Local(limits.JOBS_DEFAULT, rig).run(tasks, done)
     return [found[number] for number in range(len(loads))]

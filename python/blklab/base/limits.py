@@ -7,8 +7,10 @@ import os
 REPEATS_MAX = 10_000
 """Repeats of a comparison. Intervals shrink with the square root of the number: this many detect a
 tenth of the difference that a hundred detect."""
-RUNS_MAX = 100_000
-"""Runs of a comparison, which is planned as a whole: the plan takes some hundred MB."""
+RUNS_MAX = 1_000_000
+"""Runs of a comparison. Its plan takes some MB, its results about 10 KB each."""
+BUDGET_RUNS_MAX = 100_000
+"""Runs of a comparison with a budget, which is planned as a whole: some hundred MB."""
 TIMEOUT_S_MAX = 366 * 86400.0
 """The longest run in a guest: a year, within the range of every timer of the system."""
 JOBS_MAX = 1024

@@ -64,7 +64,7 @@ def _run() -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         _fail(INTERRUPTED_TEXT, INTERRUPTED)
     except MemoryError:
-        _fail("out of memory; try fewer --jobs", _FAILED)
+        _fail("out of memory; use fewer jobs (numjobs), smaller files or fewer --jobs", _FAILED)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _drop_stdout()

@@ -54,7 +54,10 @@ def _table(analysis: Analysis, disks: Sequence[str]) -> Any:
         here = [cells.get((disk, load)) for disk in disks]
         rows.add_row(
             shown(load),
-            *("-" if cell is None else _ahead(cell.verdicts[analysis.objective]) for cell in here),
+            *(
+                "-" if cell is None else _ahead(cell.verdicts[analysis.objective], cell)
+                for cell in here
+            ),
         )
     every = (analysis.recommendations[disk][analysis.objective] for disk in disks)
     if len({cell.workload for cell in analysis.cells}) > 1:
@@ -62,9 +65,9 @@ def _table(analysis: Analysis, disks: Sequence[str]) -> Any:
     return rows
 
 
-def _ahead(verdict: Answer) -> str:
-    """``bfq, by 2.3 times``; ``kyber or none``; ``no difference``."""
-    name = shown(short(verdict))
+def _ahead(verdict: Answer, cell: Cell | None = None) -> str:
+    """``bfq, by 2.3 times``; ``kyber or none``; ``no difference``; ``depends on ncq_ageing``."""
+    name = shown(short(verdict, () if cell is None else cell.hinges))
     if verdict.winner is None:
         return name
     gaps = verdict.behind.values()

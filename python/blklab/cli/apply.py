@@ -123,7 +123,7 @@ def undo(
         bool, typer.Option("--all", help="Undo all, not only the latest.")
     ] = False,
 ) -> None:
-    """Undo the latest apply: restore every setting and file."""
+    """Undo the latest apply, or watch --install: restore every setting and file."""
     blklab.undo(everything=everything, listener=_Printing())
 
 
@@ -150,6 +150,13 @@ class _Printing(Terminal):
         from blklab.settings.words import undone_line
 
         print(undone_line(entry))
+
+    def unwatched(self, unit: blklab.WatchUnit, notes: Sequence[str]) -> None:
+        from blklab.settings.words import watch_undone_line
+
+        print(watch_undone_line(unit))
+        for note in notes:
+            print(f"note: {note}")
 
 
 def _print_presets() -> None:

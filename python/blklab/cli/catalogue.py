@@ -12,6 +12,7 @@ import typer
 import blklab
 from blklab.base.units import number_text
 from blklab.cli import complete, console
+from blklab.cli.options import PluginFiles, use_plugins
 from blklab.domain import core
 from blklab.errors import InputError
 
@@ -88,9 +89,12 @@ def _place(file: blklab.Entry) -> str:
 
 
 def schedulers(
-    name: Annotated[str | None, _one(complete.scheduler)] = None, as_json: AsJson = False
+    name: Annotated[str | None, _one(complete.scheduler)] = None,
+    as_json: AsJson = False,
+    plugin: PluginFiles = None,
 ) -> None:
     """List the I/O schedulers; with a name, its tunables."""
+    use_plugins(plugin)
     if name is None:
         known = blklab.list_schedulers()
         if as_json:

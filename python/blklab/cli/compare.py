@@ -21,17 +21,22 @@ from blklab.cli.options import (
     KernelName,
     NoKeep,
     NoPrecondition,
+    OnPlace,
     Overwrite,
+    PluginFiles,
     Resume,
     RigName,
     StoreName,
     TraceLatency,
     WriteDevice,
+    check_jobs,
     check_resume,
     is_told,
     spec,
+    use_plugins,
 )
 from blklab.domain import defaults, specs
+from blklab.domain.defaults import LOCAL
 from blklab.domain.stored import number as number_of
 
 _OUT = Path("reports/compare")
@@ -75,8 +80,14 @@ def compare(
         ),
     ] = None,
     repeats: Annotated[
-        int, typer.Option(min=1, max=REPEATS_MAX, help="Number of repeats, each with its own seed.")
-    ] = 5,
+        int | None,
+        typer.Option(
+            min=1,
+            max=REPEATS_MAX,
+            help="Number of repeats, each with its own seed. "
+            "[default: 10; with --exact-disk or --rig live 5]",
+        ),
+    ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -97,6 +108,7 @@ def compare(
     jobs: Annotated[
         int, typer.Option(min=1, max=JOBS_MAX, help="Maximum parallel runs; default: one per CPU.")
     ] = JOBS_DEFAULT,
+    on: OnPlace = LOCAL,
     rig: RigName = "sim",
     kernel: KernelName = None,
     driver: DriverName = None,
@@ -133,13 +145,21 @@ def compare(
     store: StoreName = None,
     no_keep: NoKeep = False,
     resume: Resume = False,
+    plugin: PluginFiles = None,
 ) -> None:
     """Run every scheduler on every disk under every workload, and say which is best."""
+    use_plugins(plugin)
     check_resume(context, resume, "number")
     from blklab.api.compare import checked_objective
 
     ranked_by = checked_objective(objective)
-    limits: Running = {"store": store, "max_parallel": jobs, "listener": Terminal()}
+    check_jobs(context, on)
+    limits: Running = {
+        "store": store,
+        "max_parallel": jobs,
+        "on": on,
+        "listener": Terminal(),
+    }
     if resume:
         found = blklab.resume(
             None if number is None else number_of(number),
@@ -152,7 +172,7 @@ def compare(
             disks=disk or (),
             workloads=workload or (),
             schedulers=scheduler or (),
-            repeats=repeats if budget is None or is_told(context, "repeats") else None,
+            repeats=repeats,
             budget=budget,
             seed=seed,
             objective=ranked_by,

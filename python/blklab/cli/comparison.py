@@ -15,20 +15,31 @@ from blklab.domain.setup import SetupData
 from blklab.domain.validation import warning
 from blklab.experiment.words import (
     COSTS,
+    OVER_TIME,
     costs_head,
     costs_texts,
     drawn_text,
     few_text,
     hinge_text,
+    over_time_method,
+    over_time_sentence,
+    over_time_texts,
     percentiles_text,
     sentence,
     spread_text,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
+    from rich.table import Table
 
     from blklab import Analysis, Cell
+    from blklab.domain.costs import OperationCosts
+
+_OVER_TIME_NS = 300_000_000_000
+"""A drift in an hour says little of shorter runs; the report and ``--json`` have it for them."""
 
 
 def show(analysis: Analysis, setup: SetupData, page: Path | None, *, verbose: bool) -> None:
@@ -122,9 +133,17 @@ def show_cells(analysis: Analysis, out: Console, *, requests: bool) -> None:
         out.print(Text(said, style))
         for hinge in cell.hinges:
             out.print(Text(shown(f"{hinge_text(hinge)}.")))
-        if any(row.costs for row in cell.rows):
-            out.print(f"{costs_head(row.costs for row in cell.rows)}:")
-            out.print(_costs(cell))
+        if costs := {row.scheduler: row.costs for row in cell.rows if row.costs is not None}:
+            out.print(f"{costs_head(costs.values())}:")
+            out.print(costs_table(costs))
+        steady = next((row.stability for row in cell.rows if row.stability is not None), None)
+        if steady is not None and steady.lasts_ns >= _OVER_TIME_NS:
+            out.print(f"Over time ({over_time_method(steady)}):")
+            out.print(_over_time(cell))
+            for row in cell.rows:
+                if row.stability is not None:
+                    said = over_time_sentence(row.stability)
+                    out.print(Text(shown(f"{row.scheduler}: {said}.")))
         if requests and any(row.stages for row in cell.rows):
             out.print("Queue time and service time of requests:")
             out.print(_requests(cell))
@@ -154,11 +173,25 @@ def _requests(cell: Cell) -> Any:
     return rows
 
 
-def _costs(cell: Cell) -> Any:
-    rows = table("scheduler", *COSTS, right=range(1, len(COSTS) + 1))
+def _over_time(cell: Cell) -> Any:
+    rows = table("scheduler", *OVER_TIME, right=range(1, len(OVER_TIME) + 1))
     for row in cell.rows:
-        if row.costs is not None:
-            rows.add_row(shown(row.scheduler), *costs_texts(row.costs))
+        if row.stability is not None:
+            rows.add_row(shown(row.scheduler), *over_time_texts(row.stability))
+    return rows
+
+
+def costs_table(costs: Mapping[str, OperationCosts]) -> Table:
+    """The costs by scheduler, with a row for each: ten columns of figures would not fit into a
+    terminal."""
+    texts = {shown(scheduler): costs_texts(one) for scheduler, one in costs.items()}
+    rows = table("")
+    for scheduler, figures in texts.items():
+        # Long names of schedulers are folded, figures never.
+        widest = max(map(len, figures))
+        rows.add_column(scheduler, justify="right", overflow="fold", min_width=widest)
+    for head, *figures in zip(COSTS, *texts.values(), strict=True):
+        rows.add_row(head, *figures)
     return rows
 
 

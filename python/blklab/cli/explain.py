@@ -18,8 +18,10 @@ from blklab.cli.options import (
     HostValues,
     IgnoreUnsupported,
     KernelName,
+    PluginFiles,
     RigName,
     spec,
+    use_plugins,
 )
 from blklab.domain import specs
 
@@ -81,8 +83,10 @@ def explain(
     ] = 1,
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
+    plugin: PluginFiles = None,
 ) -> None:
     """Show what happened to each request of a run, and the scheduler's decisions, over time."""
+    use_plugins(plugin)
     from blklab.timelines import summary
 
     timeline = blklab.explain(

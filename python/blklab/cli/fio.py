@@ -21,12 +21,14 @@ from blklab.cli.options import (
     NoKeep,
     NoPrecondition,
     Overwrite,
+    PluginFiles,
     RigName,
     StoreName,
     TargetName,
     TraceLatency,
     WriteDevice,
     spec,
+    use_plugins,
 )
 from blklab.domain import specs
 
@@ -66,9 +68,11 @@ def fio(
     ignore_unsupported: IgnoreUnsupported = False,
     store: StoreName = None,
     no_keep: NoKeep = False,
+    plugin: PluginFiles = None,
 ) -> None:
     """Run one fio job file, or recordings, once and print what fio prints; the result is stored,
     see: blklab results."""
+    use_plugins(plugin)
     formats.formats(output_format)
     if output is not None:
         check_files(output)

@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING
 from blklab.base.units import number_text
 from blklab.cli import comparison
 from blklab.cli.console import console, print_terms, table
-from blklab.study.words import StatementPlace, statements, tally
+from blklab.study.words import (
+    StatementPlace,
+    Trust,
+    effect_lines,
+    factor_text,
+    statements,
+    tally,
+    trust,
+    tunables,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from blklab import Interval, Study, StudyRun
+    from blklab import Analysis, Interval, Study, StudyRun
+    from blklab.domain.setup import SetupData
 
 _STYLES = {"reproduced": "green", "not reproduced": "yellow"}
 
@@ -32,10 +42,12 @@ def show(found: StudyRun) -> None:
         for skip in outcome.skipped:
             out.print(f"Left out: {skip.what}: {skip.why}")
         if outcome.results is not None and answer is not None:
-            comparison.show_rig(outcome.results.setup, out)
-            requests = comparison.are_told(outcome.results.setup)
-            comparison.show_cells(answer, out, requests=requests)
-            comparison.show_not_validated(outcome.results.setup, out)
+            _show_measured(outcome.results.setup, answer, out, tuned=bool(part.tune))
+        for effects in tunables(part, outcome):
+            out.print(Text(f"Which tunables of {effects.scheduler} matter:", style="bold"))
+            out.print(Text("\n".join(effect_lines(effects))))
+        for one in trust(part, outcome):
+            _show_trust(one, out)
         for statement in statements(row for row in found.judgements if row.part == part.name):
             out.print()
             out.print(Text(f"Published: {statement.text}", style="bold"))
@@ -50,6 +62,31 @@ def show(found: StudyRun) -> None:
         out.print(f"Report: {found.page}", soft_wrap=True)
 
 
+def _show_measured(setup: SetupData, answer: Analysis, out: Console, *, tuned: bool) -> None:
+    comparison.show_rig(setup, out)
+    if tuned:
+        # A row for each tunable and end would be hundreds: the answer comes next.
+        out.print(f"Each of {len(setup['schedulers'])} settings: in the report")
+    else:
+        comparison.show_cells(answer, out, requests=comparison.are_told(setup))
+    comparison.show_not_validated(setup, out)
+
+
+def _show_trust(one: Trust, out: Console) -> None:
+    """Print a simulation beside the kernel."""
+    out.print()
+    out.print(f"{one.disk}, {one.workload}: simulated beside the kernel, {one.text}")
+    rows = table("scheduler", f"kernel, {one.unit}", "simulated", "off", right=(1, 2, 3))
+    for row in one.rows:
+        rows.add_row(
+            row.scheduler,
+            number_text(row.kernel),
+            number_text(row.simulated),
+            f"{row.off * 100 + 0.0:+.1f} %",
+        )
+    out.print(rows)
+
+
 def _show_place(place: StatementPlace, out: Console) -> None:
     from rich.text import Text
 
@@ -59,16 +96,22 @@ def _show_place(place: StatementPlace, out: Console) -> None:
 
     out.print(f"({place.where})")
     if place.is_table:
-        rows = table("scheduler", "published", "measured", "off", "outcome", right=(1, 2, 3))
+        heads = ("scheduler", "published", "measured", "factor", "off", "outcome")
+        rows = table(*heads, right=(1, 2, 3, 4))
         for row in place.rows:
             rows.add_row(
-                row.subject,
+                f"{row.subject}{'*' * bool(row.ran_on)}",
                 mean(row.published),
                 mean(row.measured),
+                factor_text(row.factor),
                 row.found if row.measured else "-",
                 Text(row.outcome, _STYLES.get(row.outcome, "")),
             )
         out.print(rows)
+        for text in dict.fromkeys(row.ran_on for row in place.rows if row.ran_on):
+            out.print(f"* {text}")
+        if place.explained:
+            out.print(f"{place.explained}.")
         for why in dict.fromkeys(row.found for row in place.rows if row.measured is None):
             out.print(why)
     else:
@@ -96,6 +139,7 @@ def describe(study: Study) -> None:
                 ("question", part.question),
                 *((name, ", ".join(values)) for name, values in lists),
                 *([("note", part.note)] if part.note else []),
+                *([("tune", ", ".join(part.tune))] if part.tune else []),
                 *((f"published ({claim.kind})", claim.text) for claim in part.claims),
             ]
         )

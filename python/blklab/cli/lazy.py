@@ -86,6 +86,12 @@ COMMANDS: Mapping[str, Listed] = {
         "Say what a udev rule for schedulers changes, for better or worse.",
         gives_up_rights=True,
     ),
+    "fleet": Listed(
+        "fleet:fleet",
+        "Say which scheduler suits many machines' disks, group by group.",
+        # With --from it does that itself; else it is about to run ssh.
+        gives_up_rights=False,
+    ),
     "devices": Listed(
         "devices:devices",
         "Show this machine's disks, and what sets their scheduler.",
@@ -124,7 +130,17 @@ COMMANDS: Mapping[str, Listed] = {
     "status": Listed(
         "apply:status", "Check that applied settings still hold.", gives_up_rights=False
     ),
+    "watch": Listed(
+        "watch:watch",
+        "Watch disks; say, or set, the scheduler that suits their load.",
+        gives_up_rights=False,
+    ),
     "undo": Listed("apply:undo", "Undo the latest apply.", gives_up_rights=False),
+    "bisect": Listed(
+        "bisect:bisect",
+        "Find the kernel or patch that changed the order of requests.",
+        gives_up_rights=False,
+    ),
     "verify": Listed(
         "verify:verify", "Compare the simulator with a real kernel.", gives_up_rights=False
     ),

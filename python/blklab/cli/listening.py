@@ -19,6 +19,7 @@ class Running(TypedDict):
 
     store: str | None
     max_parallel: int
+    on: str
     listener: Listener
 
 

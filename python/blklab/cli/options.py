@@ -7,9 +7,12 @@ from typing import Annotated
 
 import typer
 
+import blklab
 from blklab.api.names import rig_summaries
 from blklab.base.text import shown
+from blklab.base.units import span_ns
 from blklab.cli import complete
+from blklab.domain.defaults import LOCAL
 from blklab.domain.experiment import RigSpec
 from blklab.errors import InputError
 
@@ -17,6 +20,15 @@ DISK_HELP = "Disk model: name or file.toml[:key=value,...]."
 TARGET_HELP = f"{DISK_HELP} With --rig live: a directory (test files are made there) or a device."
 
 DiskName = Annotated[str, typer.Option("--disk", help=DISK_HELP, autocompletion=complete.disk)]
+PluginFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.wasm",
+        help="With --rig sim: a scheduler from a file of WebAssembly, which --scheduler then "
+        "names; repeatable.",
+    ),
+]
 TargetName = Annotated[str, typer.Option("--disk", help=TARGET_HELP, autocompletion=complete.disk)]
 TraceFile = Annotated[
     Path,
@@ -154,11 +166,21 @@ StoreName = Annotated[
     ),
 ]
 NoKeep = Annotated[bool, typer.Option("--no-keep", help="Do not store the results.")]
+OnPlace = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="URL",
+        help="Where the runs are carried out: local (this process), a Dask scheduler "
+        "(tcp://HOST:PORT, tls://HOST:PORT), or a cluster that Dask starts: local:WORKERS, "
+        "ssh:HOST,HOST,..., slurm:JOBS.",
+    ),
+]
 Resume = Annotated[
     bool,
     typer.Option("--resume", help="Continue an interrupted comparison: ID; default: the latest."),
 ]
-_GO_WITH_RESUME = ("resume", "store", "jobs", "out", "objective", "as_json")
+_GO_WITH_RESUME = ("plugin", "resume", "store", "jobs", "on", "out", "objective", "as_json")
 
 
 def spec(
@@ -204,6 +226,12 @@ def check_resume(context: typer.Context, resume: bool, argument: str) -> None:
         )
 
 
+def check_jobs(context: typer.Context, on: str) -> None:
+    """InputError for a number of jobs with a cluster, whose workers decide it."""
+    if on != LOCAL and is_told(context, "jobs"):
+        raise InputError(f"--jobs: --on {shown(on)} runs as many as its workers have threads")
+
+
 def is_told(context: typer.Context, name: str) -> bool:
     """Whether the user gave the option."""
     source = context.get_parameter_source(name)
@@ -223,3 +251,27 @@ def bytes_of(option: str, text: str) -> int:
         raise InputError(
             f"{option}: found '{shown(text)}'; expected a size such as 500GB or 931GiB"
         ) from None
+
+
+_LONG_S = {"m": 60.0, "h": 3600.0}
+
+
+def seconds(option: str, text: str) -> float:
+    """The seconds of ``10m``, ``2h``, or as `span_ns`. InputError."""
+    number, unit = text[:-1], text[-1:]
+    if unit in _LONG_S and not text.endswith("ms"):
+        try:
+            found = float(number) * _LONG_S[unit]
+        except ValueError:
+            found = -1.0
+    else:
+        found = (span_ns(text) or 0) / 1e9
+    if not 0 < found < float("inf"):
+        raise InputError(f"{option}: expected a time such as 30s, 10m or 2h, found '{shown(text)}'")
+    return found
+
+
+def use_plugins(files: list[Path] | None) -> None:
+    """Loads the files of `--plugin`. InputError."""
+    for file in files or ():
+        blklab.load_plugin(file)

@@ -10,14 +10,12 @@ import typer
 
 import blklab
 from blklab.base.text import shown
-from blklab.base.units import duration_text, size_text, span_ns
+from blklab.base.units import duration_text, size_text
 from blklab.cli import complete, rights
 from blklab.cli.listening import Terminal
-from blklab.cli.options import DriverName, HostValues, IgnoreUnsupported, KernelName, spec
+from blklab.cli.options import DriverName, HostValues, IgnoreUnsupported, KernelName, seconds, spec
 from blklab.domain import specs
 from blklab.errors import InputError
-
-_UNITS = {"m": 60.0, "h": 3600.0}
 
 
 def record(
@@ -26,7 +24,8 @@ def record(
         list[str] | None,
         typer.Argument(
             metavar="[JOB | -- COMMAND...]",
-            help="With a disk model: a fio job file, a workload, or a trace, which is replayed. "
+            help="With a disk model: a fio job file, a workload, a program, or a trace, which is "
+            "replayed. "
             "Else: a command, which is run meanwhile.",
             autocompletion=complete.workload,
         ),
@@ -64,11 +63,12 @@ def record(
 ) -> None:
     """Record the I/O of this machine's disk, or of a job or a replayed trace on a disk model.
 
-    To record a program on a disk model: blklab kernel run --record FILE -- COMMAND.
+    With --rig kernel also a real program, by its name, while it is measured. Any command on a disk
+    model: blklab kernel run --record FILE -- COMMAND.
     """
     given = words or []
     if blklab.is_disk_here(disk):
-        _machine(out, disk, None if for_ is None else _seconds(for_), given)
+        _machine(out, disk, None if for_ is None else seconds("--for", for_), given)
         return
     if for_ is not None:
         raise InputError(f"--for: '{shown(disk)}' is a disk model; its job ends by itself")
@@ -123,18 +123,3 @@ def _machine(out: Path, disk: str, for_s: float | None, command: list[str]) -> N
     print(f"Recording: {out} ({made.ios} I/Os of {', '.join(made.disks)}, {size}{each})")
     if made.command_code:
         sys.exit(made.command_code if made.command_code > 0 else 128 - made.command_code)
-
-
-def _seconds(text: str) -> float:
-    """``10m``, ``2h``, or as `span_ns`."""
-    number, unit = text[:-1], text[-1:]
-    if unit in _UNITS and not text.endswith("ms"):
-        try:
-            found = float(number) * _UNITS[unit]
-        except ValueError:
-            found = -1.0
-    else:
-        found = (span_ns(text) or 0) / 1e9
-    if not 0 < found < float("inf"):
-        raise InputError(f"--for: expected a time such as 30s, 10m or 2h, found '{shown(text)}'")
-    return found

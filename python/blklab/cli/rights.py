@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +32,19 @@ def fewer(command: Callable[..., Any]) -> Callable[..., Any]:
         # confirmed on others.
         computes = options.get("rig", _SIMULATED) == _SIMULATED
         computes = computes and not options.get("resume") and not options.get("confirm")
-        if Program.is_blklab and computes and os.geteuid() == 0:
-            _give_up(options)
+        if computes:
+            paths = [value for value in options.values() if isinstance(value, Path)]
+            give_up(paths, options.get("store"))
         return command(**options)
 
     return confined
 
 
-def _give_up(options: Mapping[str, Any]) -> None:
+def give_up(paths: Iterable[Path], store: str | None) -> None:
+    """Root gives up its rights, but for these paths and the store; other users have none, and a
+    process that only calls commands keeps them."""
+    if not (Program.is_blklab and os.geteuid() == 0):
+        return
     from blklab.api.rights import give_up_rights
 
-    paths = [value for value in options.values() if isinstance(value, Path)]
-    give_up_rights(paths, options.get("store"))
+    give_up_rights(paths, store)

@@ -15,14 +15,19 @@ from blklab.cli.options import (
     CacheState,
     NoKeep,
     NoPrecondition,
+    OnPlace,
     Overwrite,
+    PluginFiles,
     Resume,
     StoreName,
     TraceLatency,
     WriteDevice,
+    check_jobs,
     check_resume,
     spec,
+    use_plugins,
 )
+from blklab.domain.defaults import LOCAL
 from blklab.domain.stored import number as number_of
 from blklab.errors import InputError
 
@@ -69,6 +74,10 @@ def run(
         int | None,
         typer.Option(min=0, max=2**62, help="Seed of the first repeat. [default: the study's]"),
     ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="The study's small workloads, each once."),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Directory for the report and all results. [default: reports/STUDY]"),
@@ -76,6 +85,7 @@ def run(
     jobs: Annotated[
         int, typer.Option(min=1, max=JOBS_MAX, help="Maximum parallel runs; default: one per CPU.")
     ] = JOBS_DEFAULT,
+    on: OnPlace = LOCAL,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Print only the results, as JSON, on stdout."),
@@ -83,11 +93,20 @@ def run(
     store: StoreName = None,
     no_keep: NoKeep = False,
     resume: Resume = False,
+    plugin: PluginFiles = None,
 ) -> None:
     """Run a study and compare the published with the measured."""
     from blklab.cli import judgements
 
-    shared: Running = {"store": store, "max_parallel": jobs, "listener": Terminal()}
+    use_plugins(plugin)
+
+    check_jobs(context, on)
+    shared: Running = {
+        "store": store,
+        "max_parallel": jobs,
+        "on": on,
+        "listener": Terminal(),
+    }
     if resume:
         check_resume(context, resume, "study")
         number = None if study is None else number_of(study)
@@ -108,6 +127,7 @@ def run(
             disk=disk,
             repeats=repeats,
             seed=seed,
+            quick=quick,
             out=out or Path("reports") / blklab.find_study(study).name,
             keep=not no_keep,
             **shared,

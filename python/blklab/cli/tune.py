@@ -17,23 +17,32 @@ from blklab.cli.options import (
     HostValues,
     IgnoreUnsupported,
     NoKeep,
+    OnPlace,
+    PluginFiles,
     StoreName,
+    check_jobs,
+    use_plugins,
 )
 from blklab.domain import specs
-from blklab.experiment.words import factor, interval_text
+from blklab.domain.defaults import LOCAL
+from blklab.experiment.words import factor
+from blklab.tuning.words import confirmed_text, sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from blklab import Tuned
+    from blklab import Sensitivity, Tuned
 
 _TRIALS_MAX = 100_000
 _EFFECTS_SHOWN = 8
 _FRONT_SHOWN = 12
+_NOTHING = 1.0005
+"""An effect up to here is none at all in the tables' digits."""
 _OUT = Path("reports/tune")
 
 
 def tune(
+    context: typer.Context,
     disk: DiskName,
     workload: Annotated[
         list[str],
@@ -86,23 +95,39 @@ def tune(
     ] = api.REPEATS,
     confirm: Annotated[
         list[str] | None,
-        typer.Option(help="Confirm on another rig as well: kernel.", metavar="RIG"),
+        typer.Option(
+            help="Confirm elsewhere as well: kernel (Linux itself, above the modelled disk), or "
+            "live:DIRECTORY (the real disk that has this directory); repeatable.",
+            metavar="kernel|live:DIRECTORY",
+        ),
     ] = None,
+    sensitivity: Annotated[
+        bool,
+        typer.Option(
+            "--sensitivity",
+            help="Move each tunable from the recommended settings to the ends of its range, alone "
+            "and in pairs, on fresh seeds: some hundred runs more.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, max=2**32, help="Seed of the search.")] = 1,
     out: Annotated[Path, typer.Option(help="Directory for the confirmation's report.")] = _OUT,
     jobs: Annotated[
         int, typer.Option(min=1, max=JOBS_MAX, help="Maximum parallel runs; default: one per CPU.")
     ] = JOBS_DEFAULT,
+    on: OnPlace = LOCAL,
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
     store: StoreName = None,
     no_keep: NoKeep = False,
+    plugin: PluginFiles = None,
 ) -> None:
     """Search the scheduler and settings that serve a load best, and confirm them on fresh seeds.
 
     An interrupted search goes on where it was if the same command is given again.
     """
+    use_plugins(plugin)
+    check_jobs(context, on)
     found = blklab.tune(
         disk=disk,
         workloads=workload,
@@ -114,28 +139,37 @@ def tune(
         repeats=repeats,
         seed=seed,
         confirm=confirm or (),
+        sensitivity=sensitivity,
         host=specs.host(host or ()),
         ignore_unsupported=ignore_unsupported,
         out=out,
         keep=not no_keep,
         store=store,
         max_parallel=jobs,
+        on=on,
         listener=Terminal(),
     )
     if as_json:
         console.print_json(found.to_json())
     else:
         _print(found)
+    for line in found.unconfirmed:
+        console.print_note(line)
+    if found.unconfirmed:
+        raise typer.Exit(1)
 
 
 def _print(found: Tuned) -> None:
     from rich.text import Text
 
     out = console.console()
-    out.print(Text(_sentence(found), style="bold"))
+    out.print(Text(sentence(found), style="bold"))
     _print_confirmed(found, out)
     _print_worth(found, out)
-    _print_effects(found, out)
+    if found.sensitivity is None:
+        _print_effects(found, out)
+    else:
+        _print_around(found.sensitivity, out)
     _print_front(found, out)
     tried = "all" if found.enumerated else "a search of"
     out.print(
@@ -145,33 +179,7 @@ def _print(found: Tuned) -> None:
         out.print("To set it, with your disk's name:", soft_wrap=True)
         out.print(Text(f"  blklab apply sdX '{found.best}'"), soft_wrap=True)
     if page := found.confirmed[0].page:
-        out.print(f"Report: {page}", soft_wrap=True)
-
-
-def _sentence(found: Tuned) -> str:
-    confirmed = found.confirmed[0]
-    repeats, reference = confirmed.repeats, found.reference
-    broken = confirmed.beyond[found.best]
-    beyond = f" It exceeds a bound in {broken} of {repeats} repeats." if broken else ""
-    *bounds, goal = (part.strip() for part in found.objective.split(","))
-    if found.gain is None:
-        return f"Keep {reference}: no settings were shown to be better for {goal}.{beyond}"
-    gap = found.gain
-    if gap.estimate < 1.0:
-        # It is there for its bounds.
-        gap = blklab.Interval(1 / gap.estimate, 1 / gap.high, 1 / gap.low)
-        sure = interval_text(gap.estimate, gap.low, gap.high)
-        return (
-            f"{found.best} keeps {' and '.join(bounds)} in {repeats - broken} of {repeats} "
-            f"repeats, {reference} in {repeats - confirmed.beyond[reference]}; for {goal} it is "
-            f"{factor(gap.estimate)} worse ({sure})."
-        )
-    sure = interval_text(gap.estimate, gap.low, gap.high)
-    kept = f", within {' and '.join(bounds)}" if bounds and not broken else ""
-    return (
-        f"{found.best}: {factor(gap.estimate)} better than {reference} for {goal} "
-        f"({sure}){kept}.{beyond}"
-    )
+        out.print(f"Report: {found.page}; of the confirmation: {page}", soft_wrap=True)
 
 
 def _print_confirmed(found: Tuned, out: Console) -> None:
@@ -193,13 +201,10 @@ def _print_confirmed(found: Tuned, out: Console) -> None:
             if has_bounds:
                 cells.append(Text(f"{one.repeats - one.beyond[name]} of {one.repeats}"))
             table.add_row(*cells)
-        where = "simulated, each seed on a disk drawn from the ranges of its estimates"
-        if one.rig == "kernel":
-            where = "Linux itself"
-        out.print(Text(f"Confirmed with {one.repeats} fresh seeds, {where}:"))
+        out.print(Text(f"Measured with {confirmed_text(one)}:"), soft_wrap=True)
         out.print(table)
-    if found.agreement is not None:
-        out.print(Text(f"Order on both rigs: Kendall's tau {found.agreement:.2f}"))
+        if one.agreement is not None:
+            out.print(Text(f"Kendall's tau with the simulator's order: {one.agreement:.2f}"))
 
 
 def _print_worth(found: Tuned, out: Console) -> None:
@@ -235,6 +240,34 @@ def _print_effects(found: Tuned, out: Console) -> None:
         out.print(Text(f"{more} more have less; all: --json"))
     if none:
         out.print(console.folded(f"No effect at all: {', '.join(none)}", "", ""), soft_wrap=True)
+
+
+def _print_around(around: Sensitivity, out: Console) -> None:
+    from rich.text import Text
+
+    table = console.table("one change", f"as good as {around.around}", "95 %", right=(1, 2))
+    shown = [one for one in around.moved if one.size > _NOTHING]
+    for one in shown[:_EFFECTS_SHOWN]:
+        table.add_row(
+            Text(f"{one.tunable}={one.value}"),
+            Text(f"{one.gain.estimate:.2f} times"),
+            Text(f"{one.gain.low:.2f} to {one.gain.high:.2f}"),
+        )
+    out.print(Text(f"What each tunable changes, with {around.repeats} fresh seeds:"))
+    out.print(table)
+    still = {one.tunable for one in around.moved} - {one.tunable for one in shown}
+    if still:
+        told = f"No effect at either end of the range: {', '.join(sorted(still))}"
+        out.print(console.folded(told, "", ""), soft_wrap=True)
+    for pair in around.pairs:
+        gap = pair.interaction
+        if not gap.low <= 1.0 <= gap.high:
+            names = (
+                f"{pair.one.tunable}={pair.one.value} and {pair.other.tunable}={pair.other.value}"
+            )
+            told = f"{names} interact: together {pair.together.estimate:.2f} times as good, "
+            told += f"one by one {pair.together.estimate / gap.estimate:.2f}"
+            out.print(Text(told))
 
 
 def _print_front(found: Tuned, out: Console) -> None:

@@ -13,14 +13,16 @@ from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX
 from blklab.base.units import rate_text
 from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
-from blklab.cli.options import HostValues
+from blklab.cli.options import HostValues, OnPlace, check_jobs
 from blklab.domain import specs
+from blklab.domain.defaults import LOCAL
 from blklab.errors import InputError, RunError
 
 _FIGURES = {"bytes_per_s": "throughput", "p50_ns": "p50", "p99_ns": "p99"}
 
 
 def verify(
+    context: typer.Context,
     job: Annotated[
         list[str] | None,
         typer.Argument(
@@ -97,6 +99,7 @@ def verify(
     jobs: Annotated[
         int, typer.Option(min=1, max=JOBS_MAX, help="Maximum parallel cells; default: one per CPU.")
     ] = JOBS_DEFAULT,
+    on: OnPlace = LOCAL,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -117,6 +120,7 @@ def verify(
     if show:
         _show(random, disk or (), seed, buffered)
         return
+    check_jobs(context, on)
     found = blklab.verify(
         jobs=job or (),
         random=random,
@@ -134,6 +138,7 @@ def verify(
         seed=seed,
         out=out,
         max_parallel=jobs,
+        on=on,
         listener=Terminal(),
     )
     if as_json:

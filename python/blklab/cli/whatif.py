@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -10,10 +11,18 @@ import typer
 import blklab
 from blklab.api import whatif as api
 from blklab.base.plain import plain
+from blklab.base.text import shown
 from blklab.base.units import duration_text, rate_text
 from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
-from blklab.cli.options import DeviceName, DiskName, FormatName, TraceFile
+from blklab.cli.options import (
+    DeviceName,
+    DiskName,
+    FormatName,
+    PluginFiles,
+    TraceFile,
+    use_plugins,
+)
 from blklab.domain import recordings
 from blklab.timelines import window
 
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
     from blklab import WhatIf
 
 _FITS = "; ".join(f"{name}: {what}" for name, what in recordings.FITS.items())
+_CGROUPS = "; ".join(f"{name}: {what}" for name, what in recordings.CGROUPS.items())
 _OBJECTIVES = "; ".join(f"{name}: {what}" for name, what in api.OBJECTIVES.items())
 
 
@@ -48,6 +58,14 @@ def whatif(
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Its end. [default: the trace's]")
     ] = None,
+    cgroups: Annotated[str, typer.Option(help=f"The cgroups of I/O. {_CGROUPS}.")] = "recorded",
+    cgroup_weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH=WEIGHT",
+            help="The weight of a recorded cgroup, 10 to 1000; repeatable. [default: 100 for each]",
+        ),
+    ] = None,
     present: Annotated[
         str | None,
         typer.Option(
@@ -62,8 +80,10 @@ def whatif(
         int, typer.Option(min=0, max=2**32, help="The same seed gives the same result.")
     ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    plugin: PluginFiles = None,
 ) -> None:
     """Replay a recorded load under several schedulers: which one would have served it best?"""
+    use_plugins(plugin)
     asked = window.parse(from_, until)
     found = blklab.whatif(
         file,
@@ -77,6 +97,8 @@ def whatif(
         device=device,
         from_ns=asked.from_ns,
         until_ns=None if until is None else asked.until_ns,
+        cgroups=_cgroups(cgroups),
+        cgroup_weights=_weights(cgroup_weight or ()),
         present=present,
         listener=Terminal(),
     )
@@ -91,6 +113,26 @@ def fit_of(name: str) -> recordings.Fit:
     if name not in recordings.FITS:
         raise blklab.InputError(f"--fit: no '{name}'; there is: {', '.join(recordings.FITS)}")
     return cast("recordings.Fit", name)
+
+
+def _cgroups(name: str) -> recordings.Cgroups:
+    if name not in recordings.CGROUPS:
+        known = ", ".join(recordings.CGROUPS)
+        raise blklab.InputError(f"--cgroups: no '{name}'; there is: {known}")
+    return cast("recordings.Cgroups", name)
+
+
+def _weights(given: Iterable[str]) -> dict[str, int]:
+    """Weights by path; the last `=` is before the weight."""
+    found = {}
+    for one in given:
+        path, _, weight = one.rpartition("=")
+        if not path or not (weight.isascii() and weight.isdigit()):
+            raise blklab.InputError(
+                f"--cgroup-weight: expected PATH=WEIGHT, such as /backup=50, found '{shown(one)}'"
+            )
+        found[path] = int(weight)
+    return found
 
 
 def _print(file: Path, found: WhatIf) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from blklab.domain.job_figures import Service
 from blklab.domain.latencies import Latency
 from blklab.domain.measurement import Measurement, Story
+from blklab.domain.over_time import COLUMNS, OverTime
 from blklab.domain.ranges import INT_MAX
 from blklab.domain.setup import SetupDocument
 
@@ -89,6 +90,8 @@ def measured(run: Measurement) -> Iterator[str]:
         yield from _story(run.story)
     if run.service is not None:
         yield from _service(run.service)
+    if run.over_time is not None:
+        yield from _over_time(run.over_time)
 
 
 def _figures(run: Measurement) -> Iterator[tuple[str, float]]:
@@ -129,6 +132,14 @@ def _story(story: Story) -> Iterator[str]:
             yield f"story.{name}: columns are missing"
         if len(lengths) > 1:
             yield f"story.{name}: columns of different lengths"
+
+
+def _over_time(course: OverTime) -> Iterator[str]:
+    for name in COLUMNS:
+        if len(getattr(course, name)) not in (0, course.intervals):
+            yield f"over_time.{name}: not as long as there are intervals"
+    if course.pile_ups is not None and course.pile_ups.count < len(course.pile_ups.found):
+        yield "over_time.pile_ups: more are found than counted"
 
 
 def _service(service: Service) -> Iterator[str]:

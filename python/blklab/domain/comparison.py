@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import overload
 
 from blklab.base.catalogue import Entry
 from blklab.base.limits import RUNS_MAX
@@ -19,6 +22,9 @@ OBJECTIVE_TEXT = {
     "latency": "99th percentile of the latency of reads, else of fsync, else of writes",
     "both": "geometric mean of the throughput ratio and the latency ratio",
 }
+
+_DRAWN = 256
+"""Drawn disks that are held."""
 
 
 @dataclass(frozen=True)
@@ -83,40 +89,74 @@ def _unique(option: str, labels: list[str]) -> None:
             raise InputError(f"{option}: '{label}' is given twice")
 
 
-def plan(setup: Setup) -> list[Planned]:
+class Plan(Sequence[Planned]):
     """Every run once: repeat by repeat, each in a random order of its own.
 
     One block per repeat keeps drift over time (on rigs with a real clock) from favouring early
     runs; all schedulers of a repeat have the same seed, which pairs them, and the same drawn disk,
     if disks are drawn.
+
+    Only the order is held, four bytes for each run; a run is made when it is asked for.
     """
-    order = random.Random(setup.seed)
-    left_out = {(pair.disk, pair.scheduler) for pair in setup.left_out}
-    runs = []
-    for repeat in range(setup.repeats):
-        seed = setup.seed + repeat
-        disks = [core.drawn_disk(disk, seed) if setup.vary_disk else disk for disk in setup.disks]
-        block = [
-            Planned(
-                disk,
-                workload,
-                scheduler,
-                repeat,
-                (disk_number, workload_number, scheduler_number, repeat),
-                Experiment(
-                    workload,
-                    disks[disk_number],
-                    scheduler,
-                    seed,
-                    setup.host,
-                    setup.ignore_unsupported,
-                ),
-            )
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        left_out = {(pair.disk, pair.scheduler) for pair in setup.left_out}
+        self._places = [
+            (disk_number, workload_number, scheduler_number)
             for disk_number, disk in enumerate(setup.disks)
-            for workload_number, workload in enumerate(setup.workloads)
+            for workload_number in range(len(setup.workloads))
             for scheduler_number, scheduler in enumerate(setup.schedulers)
             if (disk.label, scheduler.label) not in left_out
         ]
-        order.shuffle(block)
-        runs += block
-    return runs
+        self._order = array("I")
+        chance = random.Random(setup.seed)
+        for _ in range(setup.repeats):
+            block = list(range(len(self._places)))
+            chance.shuffle(block)
+            self._order.extend(block)
+        # The runs of a repeat follow each other, and so do those that are sent to a cluster.
+        self._disk = lru_cache(maxsize=_DRAWN)(self._drawn)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, number: int) -> Planned: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Planned]: ...
+    def __getitem__(self, number: int | slice) -> Planned | list[Planned]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        if number < 0:
+            number += len(self)
+        setup = self._setup
+        place = self._places[self._order[number]]
+        disk_number, workload_number, scheduler_number = place
+        repeat = number // len(self._places)
+        workload, scheduler = setup.workloads[workload_number], setup.schedulers[scheduler_number]
+        return Planned(
+            setup.disks[disk_number],
+            workload,
+            scheduler,
+            repeat,
+            (*place, repeat),
+            Experiment(
+                workload,
+                self._disk(disk_number, repeat),
+                scheduler,
+                setup.seed + repeat,
+                setup.host,
+                setup.ignore_unsupported,
+            ),
+        )
+
+    def _drawn(self, number: int, repeat: int) -> Disk:
+        setup = self._setup
+        disk = setup.disks[number]
+        return core.drawn_disk(disk, setup.seed + repeat) if setup.vary_disk else disk
+
+
+def plan(setup: Setup) -> Plan:
+    """All runs of a comparison in their order; see `Plan`."""
+    return Plan(setup)

@@ -21,6 +21,8 @@ ALONE = ("seqread", "seqwrite", "randread", "randwrite")
 WORKLOADS = COMPETING + ALONE
 LINUX = ("none", "mq-deadline", "kyber", "bfq")
 """The schedulers of kernels since 5.0, which removed the single-queue block layer."""
+LOCAL = "local"
+"""Where runs are carried out: in this process."""
 _GONE = ("cfq",)
 """Removed with that layer, which only served disks with one hardware queue."""
 

@@ -29,6 +29,8 @@ class Finished:
     """See :class:`blklab.domain.result.Result`, as the next two."""
     device_before: DeviceState | None = None
     device_after: DeviceState | None = None
+    key: str = ""
+    """The hash of what it is; empty if it may differ each time."""
 
 
 class Keeper(Protocol):
@@ -46,8 +48,13 @@ class Keeper(Protocol):
     def lost(self) -> str:
         """The reason if some runs could not be stored; empty if all were."""
 
-    def keep(self, number: int, finished: Finished) -> None:
-        """Store one run; a failing store raises no error."""
+    def keep(self, runs: Mapping[int, Finished]) -> None:
+        """Store some runs, by number in the plan; a failing store raises no error. RunError if a
+        run of the same key has other figures."""
+
+    def take_over(self, keys: Mapping[int, str]) -> int:
+        """Store runs of other comparisons that have these keys, by number in the plan; `kept` has
+        them then. Returns their number; a failing store raises no error."""
 
     def revise(self, described: SetupData, planned: int) -> None:
         """Replace the set-up and the number of runs; a failing store raises no error."""
@@ -67,8 +74,12 @@ class Nowhere:
     name: str = ""
     kept: Mapping[int, Measurement] = field(default_factory=dict)
 
-    def keep(self, number: int, finished: Finished) -> None:
+    def keep(self, runs: Mapping[int, Finished]) -> None:
         """See `Keeper`."""
+
+    def take_over(self, keys: Mapping[int, str]) -> int:
+        """See `Keeper`."""
+        return 0
 
     def revise(self, described: SetupData, planned: int) -> None:
         """See `Keeper`."""

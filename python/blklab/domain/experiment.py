@@ -41,6 +41,8 @@ class SchedulerSpec:
     """Tunables of the scheduler or the queue, each with its value as text."""
     kernel: str | None = None
     """The kernel that it runs on, on a rig with several kernels; None is the rig's."""
+    plugin: str | None = None
+    """The hash of its file, if it is a plug-in; see `blklab.load_plugin`."""
 
     @property
     def text(self) -> str:

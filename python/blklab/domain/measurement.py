@@ -22,6 +22,7 @@ from blklab.domain.latencies import (
     latencies,
     latency_of,
 )
+from blklab.domain.over_time import OverTime, over_time
 from blklab.domain.ranges import AtLeastOne, Count, Duration, Number, Rate
 from blklab.domain.result import DIRECTIONS, Figure, Result, Series, Trace
 from blklab.domain.stages import Operation as StagedOperation
@@ -87,6 +88,8 @@ class Measurement:
     """The drawn values of its disk, by parameter; empty if the disk was not drawn."""
     costs: Costs | None = None
     """See :class:`blklab.domain.result.Result`."""
+    over_time: OverTime | None = None
+    """None for a short run, and where no series was recorded."""
 
 
 def measure(experiment: Experiment, result: Result, *, repeat: int) -> Measurement:
@@ -112,6 +115,7 @@ def measure(experiment: Experiment, result: Result, *, repeat: int) -> Measureme
         stages(result),
         dict(experiment.disk.drawn),
         result.costs,
+        over_time(result),
     )
 
 

@@ -23,6 +23,7 @@ from blklab.errors import InputError, nearest
 
 Way = Literal["open", "closed", "inferred"]
 Fit = Literal["refuse", "wrap", "scale"]
+Cgroups = Literal["recorded", "none"]
 
 WAYS: Mapping[Way, str] = {
     "open": "each I/O at its recorded time",
@@ -36,6 +37,11 @@ FITS: Mapping[Fit, str] = {
     "scale": "all addresses are scaled to the disk",
 }
 """What happens to I/O beyond the end of the disk."""
+CGROUPS: Mapping[Cgroups, str] = {
+    "recorded": "each I/O in its recorded cgroup",
+    "none": "all I/O in the root",
+}
+"""Which cgroups I/O is in."""
 PARAMETERS: Mapping[str, str] = {
     "way": "what an I/O waits for: open, closed or inferred (the default)",
     "fit": "I/O beyond the end of the disk: refuse (the default), wrap or scale",
@@ -43,6 +49,8 @@ PARAMETERS: Mapping[str, str] = {
     "until": "its end",
     "speed": "divides arrival times, or think times if closed, such as 2 or 0.5; 1 by default",
     "loops": "how often it is replayed, one after the other; 1 by default",
+    "cgroups": "the cgroups of I/O: recorded (the default) or none",
+    "cgroup_weight/PATH": "weight of that recorded cgroup, 10 to 1000; 100 by default",
     "device": "the device, of a trace that has several",
     "format": "the trace's format; detected by default",
 }
@@ -53,6 +61,9 @@ _SPEED = re.compile(r"\d{1,4}(?:\.\d{1,6})?", re.ASCII)
 _SPEED_MAX = 1000
 _SPEED_MIN = 0.001
 LOOPS_MAX = 1_000_000
+_WEIGHT = "cgroup_weight/"
+WEIGHT_MIN, WEIGHT_MAX = 10, 1000
+"""The least of CFQ, and the most of BFQ and CFQ."""
 _HEAD = "recording="
 _HASHED_BYTES = 1 << 20
 
@@ -74,6 +85,9 @@ class Replay:
     loops: int = 1
     device: str | None = None
     trace_format: str | None = None
+    cgroups: Cgroups = "recorded"
+    weights: tuple[tuple[str, int], ...] = ()
+    """Paths of recorded cgroups with their weights; all others have 100."""
 
     @property
     def length_ns(self) -> int | None:
@@ -204,6 +218,31 @@ def notes(told: _core.ReplayNotes, replays: Sequence[Replay]) -> tuple[str, ...]
     return tuple(lines)
 
 
+def cgroup_notes(told: _core.ReplayNotes, replays: Sequence[Replay]) -> tuple[str, ...]:
+    """A line for each thing about its cgroups that was not recorded or is not replayed as it was,
+    on a rig that has cgroups."""
+    lines = []
+    given = sum(len(one.weights) for one in replays)
+    if told.cgroups > given:
+        least = "each" if given == 0 else f"but for {given}"
+        lines.append(
+            f"recorded cgroups: {told.cgroups}, with weight 100 {least}, since recordings have no "
+            "weights: cgroup_weight/PATH=WEIGHT gives one"
+        )
+    if told.unnamed:
+        lines.append(
+            f"{told.unnamed} cgroups have a number and no path: they are side by side below the "
+            "root"
+        )
+    if told.movers:
+        lines.append(
+            f"{told.movers} processes were in several cgroups: for the simulator's schedulers each "
+            "is another process in each of them, in a guest it moves; under bfq and cfq the two "
+            "differ"
+        )
+    return tuple(lines)
+
+
 def beyond(told: _core.BeyondProcess, no_discards: str = "") -> tuple[str, ...]:
     """A line for each way in which real processes replay something else than was recorded;
     `no_discards` says why discards take no time, if so."""
@@ -239,7 +278,7 @@ def _values(workload: Entry) -> dict[str, str]:
 def _parameters(name: str, given: Mapping[str, str]) -> Replay:
     """The parameters of a recording without a path. InputError."""
     for key in given:
-        if key not in PARAMETERS:
+        if key not in PARAMETERS and not key.startswith(_WEIGHT):
             expected = ", ".join(PARAMETERS)
             raise InputError(
                 f"{name}: a recording has no parameter '{shown(key)}'{nearest(key, PARAMETERS)}",
@@ -263,7 +302,42 @@ def _parameters(name: str, given: Mapping[str, str]) -> Replay:
         _loops(name, given.get("loops", "1")),
         given.get("device"),
         given.get("format"),
+        *_cgroups(name, given),
     )
+
+
+def weights_as_parameters(weights: Mapping[str, int]) -> dict[str, str]:
+    """Weights by path, as parameters of an `entry`."""
+    return {f"{_WEIGHT}{path.strip('/')}": str(weight) for path, weight in weights.items()}
+
+
+def _cgroups(name: str, given: Mapping[str, str]) -> tuple[Cgroups, tuple[tuple[str, int], ...]]:
+    cgroups = cast(Cgroups, _one_of(name, "cgroups", given.get("cgroups", "recorded"), [*CGROUPS]))
+    weights = {
+        key.removeprefix(_WEIGHT): _weight(name, key, value)
+        for key, value in given.items()
+        if key.startswith(_WEIGHT)
+    }
+    if weights and cgroups == "none":
+        raise InputError(
+            f"{name}: cgroups=none and cgroup_weight: give one of them", option="cgroups"
+        )
+    return cgroups, tuple(weights.items())
+
+
+def _weight(name: str, key: str, value: str) -> int:
+    if not key.isprintable():
+        raise InputError(f"{name}: {shown(key)}: expected a path of letters that can be printed")
+    is_number = value.isascii() and value.isdigit() and len(value) <= len(str(WEIGHT_MAX))
+    if not is_number or not WEIGHT_MIN <= int(value) <= WEIGHT_MAX:
+        expected = f"a whole number, {WEIGHT_MIN} to {WEIGHT_MAX}"
+        raise InputError(
+            f"{name}: {shown(key)}: expected {expected}, found '{shown(value)}'",
+            option=key,
+            found=value,
+            expected=expected,
+        )
+    return int(value)
 
 
 def _speed(name: str, value: str) -> int:

@@ -13,9 +13,10 @@ from typing import TypeAlias, TypedDict
 
 from blklab import _core
 from blklab.base.text import shown
-from blklab.domain import core
+from blklab.domain import core, plugins
 from blklab.domain.conditions import KernelData
 from blklab.domain.experiment import SchedulerSpec
+from blklab.errors import InputError
 
 # In 6.12 `async_depth` is one of the scheduler's settings, in 7.3 one of the queue's.
 _ASYNC_DEPTH_OF_QUEUE = 7
@@ -93,12 +94,15 @@ def parse(spec: str | SchedulerSpec) -> Scheduler:
 def in_core(spec: str | SchedulerSpec, *, real: bool = False) -> _core.Scheduler:
     """The core's scheduler: a simulated one, or with `real` one of any kernel. InputError."""
     if isinstance(spec, SchedulerSpec):
-        name, settings = spec.name, list(spec.settings)
+        name, settings, plugin = spec.name, list(spec.settings), spec.plugin
     else:
         name, given = split(spec)
-        settings = list(given.items())
+        settings, plugin = list(given.items()), plugins.hash_of(name)
+    if plugin is not None and real:
+        raise InputError(f"scheduler '{name}' is a plug-in; expected --rig sim")
+    found = plugins.find(plugin) if plugin else None
     with core.core_types():
-        return _core.Scheduler(name, settings, real)
+        return _core.Scheduler(name, settings, real, found)
 
 
 def split(text: str) -> tuple[str, dict[str, str]]:

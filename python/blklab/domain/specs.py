@@ -12,7 +12,7 @@ from blklab.base.catalogue import Entry
 from blklab.base.files import text_content
 from blklab.base.text import shown, utf8
 from blklab.disks import DISKS
-from blklab.domain import core, job_changes, recordings, sweep
+from blklab.domain import core, job_changes, plugins, recordings, sweep
 from blklab.domain.experiment import Disk, SchedulerSpec
 from blklab.domain.scheduler import split
 from blklab.errors import InputError, unknown
@@ -243,4 +243,5 @@ def scheduler(spec: str | SchedulerSpec) -> SchedulerSpec:
         return spec
     told, at, kernel = shown(spec).rpartition("@")
     name, settings = split(told if at else kernel)
-    return SchedulerSpec(name, tuple(settings.items()), kernel if at else None)
+    plugin = None if at else plugins.hash_of(name)
+    return SchedulerSpec(name, tuple(settings.items()), kernel if at else None, plugin)

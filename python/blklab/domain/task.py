@@ -24,7 +24,7 @@ import msgspec
 from blklab import programs
 from blklab.base import plain
 from blklab.base.catalogue import Entry
-from blklab.domain import core, recordings
+from blklab.domain import core, plugins, recordings
 from blklab.domain.experiment import Experiment, RigSpec
 from blklab.errors import InputError
 
@@ -54,14 +54,20 @@ class Task:
         # The hash of a run on the bare disk is that of versions without file systems.
         if experiment["files"] is None:
             del experiment["files"]
+        # The hash of a plug-in stands for its content; other schedulers have none.
+        if experiment["scheduler"]["plugin"] is None:
+            del experiment["scheduler"]["plugin"]
         # The hash of a run with the default CPU time of programs is that of versions without it.
         if document["rig"]["cpu"] is None:
             del document["rig"]["cpu"]
         return sha256(_encoded(document)).hexdigest()
 
     def to_bytes(self) -> bytes:
-        """All of it, for `from_bytes` elsewhere. InputError if the job file is wrong."""
-        return _encoded(_document(self))
+        """All of it, with the content of a plug-in, for `from_bytes` elsewhere. InputError if the
+        job file is wrong."""
+        digest = self.experiment.scheduler.plugin
+        plugin = None if digest is None else plugins.packed(digest)
+        return _encoded(_document(self) | {"plugin": plugin})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Task:
@@ -69,10 +75,13 @@ class Task:
         expands differently on this machine."""
         try:
             document = json.loads(content)
-            outside = document.pop("outside")
+            outside, plugin = document.pop("outside"), document.pop("plugin")
             task = msgspec.convert(document, cls, dec_hook=plain.path_from_text)
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
             raise InputError(f"not a task of blklab's: {error}") from error
+        digest = task.experiment.scheduler.plugin
+        if digest is not None:
+            plugins.unpack(digest, str(plugin))
         if outside != _outside(task.experiment.job):
             raise InputError(
                 f"{task.experiment.job.name}: the job file expands differently on this "

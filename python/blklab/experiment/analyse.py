@@ -16,6 +16,7 @@ from blklab.domain.measurement import Measurement
 from blklab.domain.stages import OPERATIONS, Stages, middle
 from blklab.experiment.hinges import Hinge, hinges
 from blklab.experiment.samples import needed, resolution, too_few
+from blklab.experiment.stability import Stability, stability
 from blklab.experiment.statistics import (
     Answer,
     Interval,
@@ -79,6 +80,8 @@ class Row:
     costs: OperationCosts | None = None
     """What an operation of a program costs the disk, or a run whose operations are not reported;
     None on rigs that do not count it."""
+    stability: Stability | None = None
+    """Drift and pile-ups; None if a run is short, or has no series over time."""
 
     @property
     def ranked_ns(self) -> float:
@@ -346,6 +349,7 @@ def _row(scheduler: str, runs: Sequence[Measurement], operation: str) -> Row:
         {name: middle([run.stages[name] for run in runs]) for name in followed},
         {name: min(run.stages[name].requests for run in runs) for name in followed},
         middle_costs([of_operations(run.costs, _operations(run)) for run in runs if run.costs]),
+        stability([run.over_time for run in runs]),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from blklab.base.limits import RUNS_MAX
+from blklab.base.limits import BUDGET_RUNS_MAX
 from blklab.base.units import duration_text
 from blklab.domain import results_file
 from blklab.domain.comparison import Planned, Setup, plan
@@ -65,7 +65,7 @@ def seconds(text: str) -> float:
 
 def blocks(setup: Setup) -> list[list[Planned]]:
     """All possible repeats, each with its runs in their order."""
-    most = min(_REPEATS_MAX, RUNS_MAX // replace(setup, repeats=1).runs)
+    most = max(1, min(_REPEATS_MAX, BUDGET_RUNS_MAX // replace(setup, repeats=1).runs))
     runs = plan(replace(setup, repeats=most))
     return [list(block) for _, block in groupby(runs, key=lambda planned: planned.repeat)]
 

@@ -6,8 +6,9 @@ import platform
 from collections.abc import Mapping
 
 from blklab import _core
-from blklab.domain import core
+from blklab.domain import core, plugins
 from blklab.domain.comparison import Setup
+from blklab.domain.experiment import SchedulerSpec
 from blklab.domain.scheduler import Scheduler
 from blklab.domain.setup import SchedulerData, SetupData
 from blklab.rigs import Rig, check_workload, sim
@@ -15,6 +16,7 @@ from blklab.workloads import summary as first_line
 
 _NOT_OURS = "a scheduler of the kernel that blklab does not know"
 _THE_KERNEL = "the kernel that ran"
+_HASH_DIGITS = 12
 _ONLY_THERE = "a tunable of the kernel that blklab does not know"
 
 
@@ -23,7 +25,7 @@ def describe(setup: Setup, place: Rig) -> SetupData:
     here, before anything runs."""
     for job in setup.workloads:
         check_workload(place.spec, job)
-    known = {info.name: info for info in core.schedulers()}
+    known = {info.name: info for info in core.schedulers() + plugins.infos()}
     told: SetupData = {
         "rig": place.name,
         "rig_setup": place.describe(),
@@ -57,7 +59,7 @@ def describe(setup: Setup, place: Rig) -> SetupData:
         ],
         "schedulers": [
             _scheduler(
-                spec.label,
+                spec,
                 place.check_scheduler(spec),
                 known,
                 simulated=place.name == sim.SimRig.name,
@@ -75,7 +77,7 @@ def describe(setup: Setup, place: Rig) -> SetupData:
 
 
 def _scheduler(
-    label: str,
+    spec: SchedulerSpec,
     checked: Scheduler,
     known: Mapping[str, _core.SchedulerInfo],
     *,
@@ -86,10 +88,12 @@ def _scheduler(
     rows = [*(info.tunables if info else []), *core.environment()["queue"]]
     about = {row.name: (row.unit, row.help) for row in rows}
     about |= {name: ("", _ONLY_THERE) for name in checked.changed if name not in about}
+    if spec.plugin is not None:
+        follows = f"{follows}; plug-in {spec.plugin[:_HASH_DIGITS]}"
     # Only if it differs from the rig's: see `KernelRig.check_scheduler`.
     kernel = checked.kernel
     return {
-        "label": label,
+        "label": spec.label,
         "name": checked.name,
         "summary": f"{summary}; on {kernel['text']}" if kernel else summary,
         "kernel": kernel,

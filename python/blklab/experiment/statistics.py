@@ -217,7 +217,7 @@ def decide(
     names = list(figures)
     centre = {name: float(_logs(figures[name]).mean()) for name in names}
     best = max(names, key=lambda name: centre[name])
-    level = 1.0 - (1.0 - CONFIDENCE) / max(math.comb(len(names), 2), 1)
+    level = joint_level(math.comb(len(names), 2))
     behind = {
         name: ratio(figures[best], figures[name], level, anytime=anytime)
         for name in names
@@ -241,6 +241,11 @@ def decide(
 def turned(gap: Interval) -> Interval:
     """How many times larger the other one is."""
     return Interval(1.0 / gap.estimate, 1.0 / gap.high, 1.0 / gap.low if gap.low else math.inf)
+
+
+def joint_level(count: int) -> float:
+    """The level of each of so many intervals that hold together at `CONFIDENCE` (Bonferroni)."""
+    return 1.0 - (1.0 - CONFIDENCE) / max(1, count)
 
 
 def is_shown(gap: Interval, resolution: float = 1.0) -> bool:
@@ -353,7 +358,7 @@ def visible(count: int, spread_between: float, candidates: int, *, anytime: bool
     logarithms of one scheduler's runs have the standard deviation `spread_between`."""
     if count < 2:  # noqa: PLR2004
         return math.inf
-    level = 1.0 - (1.0 - CONFIDENCE) / max(math.comb(candidates, 2), 1)
+    level = joint_level(math.comb(candidates, 2))
     wide = (
         anytime_quantile(count, level) if anytime else student_quantile((1 + level) / 2, count - 1)
     )

@@ -9,8 +9,9 @@ from blklab.domain.measurement import PERCENTILES
 from blklab.domain.stages import PERCENTILES as STAGE_PERCENTILES
 from blklab.domain.stages import Spread
 from blklab.experiment.analyse import Analysis, Cell, Row
+from blklab.experiment.stability import Stability
 from blklab.experiment.statistics import Answer, Unranked
-from blklab.experiment.words import hinge_text, sentence
+from blklab.experiment.words import hinge_text, over_time_sentence, sentence
 
 
 def summarise(analysis: Analysis) -> dict[str, Any]:
@@ -65,6 +66,7 @@ def _row(row: Row, cell: Cell) -> dict[str, Any]:
         "latency_p99_ns": plain(row.p99),
         "throughput_spread": plain(row.spread),
         "costs": None if row.costs is None else plain(row.costs),
+        "over_time": None if row.stability is None else _over_time(row.stability),
         "requests": {
             name: {
                 "count": of.requests,
@@ -74,6 +76,16 @@ def _row(row: Row, cell: Cell) -> dict[str, Any]:
             }
             for name, of in row.stages.items()
         },
+    }
+
+
+def _over_time(of: Stability) -> dict[str, Any]:
+    return {
+        "interval_ns": of.interval_ns,
+        "intervals": of.intervals,
+        "drifts": [plain(drift) | {"is_shown": drift.is_shown} for drift in of.drifts],
+        "pile_ups": [plain(one) for one in of.pile_ups],
+        "text": over_time_sentence(of),
     }
 
 

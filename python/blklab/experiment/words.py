@@ -8,8 +8,11 @@ from collections.abc import Iterable, Sequence
 from blklab.base.units import duration_text, number_text, size_text
 from blklab.domain.costs import OperationCosts
 from blklab.domain.latencies import PERCENTILES
+from blklab.domain.over_time import PileUp
+from blklab.experiment.drift import Drift
 from blklab.experiment.hinges import DISKS_LEAST, Hinge
 from blklab.experiment.samples import needed
+from blklab.experiment.stability import Stability
 from blklab.experiment.statistics import MATTERS, Answer, Unranked, Verdict
 
 DRAWN = "each repeat has a disk drawn from the ranges of its estimates"
@@ -27,10 +30,16 @@ COSTS = (
     "CPU",
 )
 """Heads of `costs_texts`."""
+OVER_TIME = ("throughput, % an hour", "p99, % an hour", "pile-ups", "longest")
+"""Heads of `over_time_texts`."""
 NO_DIFFERENCE = "no significant difference"
 # A larger undetected difference may well be relevant.
 _COARSE = 1.10
 _HUGE = 1000.0
+_UNKNOWN = "-"
+_PILE_UPS_LISTED = 3
+_CLOCK_FROM_NS = 600 * 10**9
+"""Times of longer runs are hours, minutes and seconds."""
 _DOUBLE = 2.0
 """With few runs, larger ratios have no useful bound."""
 
@@ -56,15 +65,15 @@ def costs_texts(costs: OperationCosts) -> list[str]:
     ]
 
 
-def short(verdict: Answer) -> str:
-    """For a table: a name, or words for none."""
+def short(verdict: Answer, hinges: Sequence[Hinge] = ()) -> str:
+    """For a table: a name, or words for none; `hinges` are the parameters that it depends on."""
     if isinstance(verdict, Unranked):
         return verdict.short
     if verdict.winner:
         return verdict.winner
     if not verdict.behind or len(verdict.leads) > len(verdict.behind):
         if verdict.behind and verdict.visible >= _COARSE:
-            return "not known"
+            return f"depends on {hinges[0].parameter}" if hinges else "not known"
         return "no difference" if verdict.behind else verdict.best
     behind = sorted(name for name in verdict.behind if name not in verdict.leads)
     leads = " or ".join(sorted(verdict.leads))
@@ -187,6 +196,99 @@ def few_text() -> str:
     """The meaning of the mark, as a note below tables."""
     least = ", ".join(f"p{percent:g} {needed(percent)}" for percent in PERCENTILES)
     return f"{FEW} too few samples per run (at least: {least})"
+
+
+def over_time_texts(of: Stability) -> list[str]:
+    """The figures under `OVER_TIME`; a dash where a figure is not known."""
+    slopes = [_slope(of.drift(name)) for name in ("throughput", "p99")]
+    if not of.pile_ups:
+        return [*slopes, _UNKNOWN, _UNKNOWN]
+    counts = [one.count for one in of.pile_ups]
+    low, high = min(counts), max(counts)
+    longest = duration_text(of.longest_ns) if of.longest_ns else _UNKNOWN
+    return [*slopes, str(low) if low == high else f"{low} to {high}", longest]
+
+
+def over_time_sentence(of: Stability) -> str:
+    """The verdict: what drifts, and when requests piled up."""
+    shown = [one for one in of.drifts if one.is_shown]
+    unclear = [one.figure for one in of.drifts if not one.is_known]
+    if shown:
+        drift = "; ".join(map(_drift, shown))
+    elif not of.drifts:
+        drift = "drift not known: too few I/Os in an interval"
+    elif unclear:
+        most = max(max(-one.over_run.low, one.over_run.high) for one in of.drifts)
+        drift = (
+            f"no drift shown, but over the run {_listed(unclear)} may change by up to {most:.0f} % "
+            "(longer or more runs narrow this)"
+        )
+    else:
+        most = max(max(-one.over_run.low, one.over_run.high) for one in of.drifts)
+        drift = f"no drift: over the run, no figure changes by more than {max(most, 0.1):.1f} %"
+    return f"{drift}; {_pile_ups(of)}"
+
+
+def _when(start_ns: int, run_ns: int) -> str:
+    """The time of the run, ``7:05:02``, or ``95 s`` in a short one."""
+    if run_ns < _CLOCK_FROM_NS:
+        return duration_text(start_ns)
+    seconds = start_ns // 10**9
+    return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _slope(drift: Drift | None) -> str:
+    if drift is None:
+        return _UNKNOWN
+    of = drift.per_hour
+    return f"{_signed(of.estimate)} ({_signed(of.low)} to {_signed(of.high)})"
+
+
+def _signed(value: float) -> str:
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2  # noqa: PLR2004
+    # Adding zero removes the sign of a zero.
+    return f"{round(value, digits) + 0.0:+.{digits}f}"
+
+
+def _drift(drift: Drift) -> str:
+    of, over = drift.per_hour, drift.over_run
+    verb = "rises" if of.estimate > 0 else "falls"
+    ends = sorted((abs(of.low), abs(of.high)))
+    return (
+        f"{drift.figure} {verb} by {abs(of.estimate):.3g} % an hour ({ends[0]:.3g} to "
+        f"{ends[1]:.3g}), by {abs(over.estimate):.3g} % over the run"
+    )
+
+
+def _pile_ups(of: Stability) -> str:
+    if not of.pile_ups:
+        return "pile-ups not known: neither queue nor latencies were recorded over time"
+    run, first = next(
+        ((run, one) for run, one in enumerate(of.pile_ups) if one.count), (0, of.pile_ups[0])
+    )
+    if not first.count:
+        return "no pile-ups"
+    run_ns = of.interval_ns * of.intervals
+    total = sum(one.count for one in of.pile_ups)
+    listed = ", ".join(_pile_up(one, run_ns) for one in first.found[:_PILE_UPS_LISTED])
+    more = f" and {first.count - _PILE_UPS_LISTED} more" if first.count > _PILE_UPS_LISTED else ""
+    runs = len(of.pile_ups)
+    where = f"in repeat {run + 1} " if runs > 1 else ""
+    counted = f"{total} pile-up{'s' * (total > 1)}" + (f" in {runs} runs" if runs > 1 else "")
+    return f"{counted}, {where}at {listed}{more}"
+
+
+def _pile_up(one: PileUp, run_ns: int) -> str:
+    return f"{_when(one.start_ns, run_ns)} ({duration_text(one.duration_ns)})"
+
+
+def over_time_method(of: Stability) -> str:
+    """How the figures of a table came about."""
+    windows = f", windows of {duration_text(of.pile_ups[0].window_ns)}" if of.pile_ups else ""
+    return (
+        f"{of.intervals} intervals of {duration_text(of.interval_ns)}{windows}; a drift is named "
+        f"if its interval excludes none and it is {(MATTERS - 1) * 100:.0f} % of the run or more"
+    )
 
 
 def _seen(verdict: Verdict) -> str:

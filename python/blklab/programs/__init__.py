@@ -25,6 +25,7 @@ NAMES = (
     "dbench",
     "hdparm",
     "kernel-tree",
+    "nfs-files",
     "pgbench",
     "record-write",
     "sqlite",

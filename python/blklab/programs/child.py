@@ -2,8 +2,8 @@
 
 ORDER is JSON: the workload's ``text``, ``seed``, ``directory``, ``device`` or null. When everything
 is ready, it writes the line ``ready`` and waits for a line; then it measures, and writes JSON:
-``value``, ``took_ns``, ``raw``, ``duration_ns`` and ``cpu_s``. If something fails, one line on
-stderr.
+``value``, ``took_ns``, ``raw``, ``begun_ns``, ``duration_ns`` and ``cpu_s``. If something fails,
+one line on stderr.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Answer(TypedDict):
     value: float
     took_ns: Sequence[int]
     raw: Mapping[str, str]
+    begun_ns: int
+    """When the measurement began, on CLOCK_MONOTONIC, as events of the block layer are stamped."""
     duration_ns: int
     cpu_s: float
 
@@ -64,6 +66,7 @@ def main(order_text: str) -> None:
         "value": outcome.value,
         "took_ns": outcome.took_ns,
         "raw": dict(outcome.raw),
+        "begun_ns": start_ns,
         "duration_ns": duration_ns,
         "cpu_s": _cpu_s() - cpu_s,
     }

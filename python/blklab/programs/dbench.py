@@ -36,7 +36,7 @@ PROGRAM = Program(
     needs={"dbench": "dbench"},
     parameters=(
         Parameter("clients", 8, 1, 1024, "", "a process each"),
-        Parameter("duration_s", 30, 5, 86_400, "s", "without the first fifth"),
+        Parameter("duration_s", 30, 2, 86_400, "s", "without the first fifth"),
     ),
     begin=begin,
     room_bytes=lambda values: values["clients"] * _CLIENT_BYTES,

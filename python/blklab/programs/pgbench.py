@@ -30,6 +30,9 @@ _ROLE = "blklab"
 _SCALE_BYTES = 20 << 20
 _CLUSTER_BYTES = 64 << 20
 _WAL_MB = 128
+_FILLING = {"wal_level": "minimal", "max_wal_senders": "0"}
+"""New tables are not logged. On a slow disk their log would be as large as they are, beyond
+`max_wal_size`, which is no strict limit."""
 _HISTORY_BYTES_PER_S = 2 << 20
 """The rows of the history and of the log at 10 000 transactions per second."""
 
@@ -46,7 +49,7 @@ def begin(values: Values, place: Place) -> Callable[[], Outcome]:
     """Create the cluster and its tables; start the server with empty caches."""
     server = _Server(place, values)
     server.make()
-    with server.running():
+    with server.running(**_FILLING):
         server.call("pgbench", "-i", "-q", "-s", str(values["scale"]))
         server.call("psql", "-q", "-c", "CHECKPOINT")
     stack = contextlib.ExitStack()
@@ -94,9 +97,10 @@ class _Server:
         words = ("-U", _ROLE, "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync")
         self._site.run([_program("initdb"), "-D", str(self.data), *words])
 
-    def running(self) -> contextlib.AbstractContextManager[None]:
-        """Started, and shut down properly at the end."""
+    def running(self, **more: str) -> contextlib.AbstractContextManager[None]:
+        """Started with `more` settings, and shut down properly at the end."""
         settings = {
+            **more,
             "listen_addresses": "",
             "unix_socket_directories": ".",
             "shared_buffers": f"{self._values['shared_buffers_mb']}MB",
@@ -149,5 +153,4 @@ PROGRAM = Program(
     duration_s=lambda values: float(values["duration_s"]),
     other_user=True,
     find=find,
-    rigs=("live",),
 )

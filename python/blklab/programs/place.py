@@ -16,8 +16,11 @@ from blklab.errors import RunError
 
 _DEADLY = ("setpriv", "--pdeathsig", "KILL")
 """Started programs end with us, even without a PID namespace."""
-_ERRORS = ("[ERROR]", "panic: ")
-"""Uninformative last lines: MariaDB only reports that it aborts, Go prints a stack trace."""
+_ERRORS = ("[ERROR]", "panic: ", "PANIC: ", "FATAL: ")
+"""Uninformative last lines: MariaDB and PostgreSQL only report that they end, Go prints a stack
+trace."""
+_NO_ERROR = "the database system is starting up"
+"""PostgreSQL's answer to a client that came too early."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,8 @@ def last_line(text: str, code: int = 0) -> str:
     """The last line of a program that ended with `code`, or the line marked as its first error,
     safe for a terminal."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if any(mark in line for mark in _ERRORS)]
+    marked = (line for line in lines if any(mark in line for mark in _ERRORS))
+    errors = [line for line in marked if _NO_ERROR not in line]
     if said := errors[0] if errors else lines[-1] if lines else "":
         return shown(said)
     return f"failed with exit code {code}" if code else "it wrote nothing"

@@ -67,6 +67,13 @@ class Program:
     """It reads from the device itself and has no directory."""
     ends_by_cpu: bool = False
     """A part of it ends only if CPU work takes time."""
+    spins: bool = False
+    """A part of it waits in a loop, without sleeping and without reading the clock."""
+    tcp: bool = False
+    """Its programs talk TCP to each other, on 127.0.0.1."""
+    nfsd_threads: Callable[[Values], int] | None = None
+    """Its directory is on an NFS mount, whose server has so many threads; None: on the disk's file
+    system itself."""
     other_user: bool = False
     """It starts programs as another user when run by root."""
     find: Callable[[str], str | None] = shutil.which

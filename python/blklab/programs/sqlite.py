@@ -1,9 +1,9 @@
 """Inserts rows into an SQLite database, each in a separate transaction.
 
 A typical workload of desktops and phones: a commit is a few small writes, each followed by fsync.
-Well-known comparisons measure it this way (Phoronix's SQLite test). The table has an index;
-`synchronous` is FULL, SQLite's default. Each copy has a separate database file and inserts in
-parallel. The SQLite version is that of this Python.
+Well-known comparisons measure it this way (Phoronix's SQLite test). The table has an index, unless
+`indexed` is 0; `synchronous` is FULL, SQLite's default. Each copy has a separate database file and
+inserts in parallel. The SQLite version is that of this Python.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def begin(values: Values, place: Place) -> Callable[[], Outcome]:
         with _opened(file) as database:
             database.execute(f"PRAGMA journal_mode={'WAL' if values['wal'] else 'DELETE'}")
             database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, key INTEGER, row BLOB)")
-            database.execute("CREATE INDEX of_key ON t (key)")
+            if values["indexed"]:
+                database.execute("CREATE INDEX of_key ON t (key)")
         database.close()
     return lambda: _measure(values, place.seed, files)
 
@@ -73,6 +74,7 @@ PROGRAM = Program(
         Parameter("insertions", 1000, 1, 1_000_000, "", "of each copy"),
         Parameter("copies", 1, 1, 64, "", "databases in parallel, a thread each"),
         Parameter("row_bytes", 100, 1, 1_000_000, "bytes", "of incompressible data per row"),
+        Parameter("indexed", 1, 0, 1, "", "0: no index on the other column"),
         Parameter("wal", 0, 0, 1, "", "1: a write-ahead log, instead of a rollback journal"),
     ),
     begin=begin,

@@ -85,7 +85,7 @@ PROGRAM = Program(
         + mariadb.ROOM_BYTES
     ),
     duration_s=lambda values: float(values["duration_s"]),
+    spins=True,
     other_user=True,
     find=mariadb.find,
-    rigs=("live",),
 )

@@ -15,21 +15,28 @@ from blklab.experiment.statistics import BOOTSTRAP_FROM, CONFIDENCE, MATTERS
 from blklab.experiment.words import (
     COSTS,
     DRAWN,
+    OVER_TIME,
     costs_head,
     costs_texts,
     few_text,
     hinge_text,
+    over_time_method,
+    over_time_sentence,
+    over_time_texts,
     percentiles_text,
     sentence,
     short,
     spread_text,
 )
 from blklab.report import payload
+from blklab.report.overview import overview
 from blklab.report.parts import css, environment, plotly, script, script_json
-from blklab.study.judge import Judgement
-from blklab.study.kept_files import FILE, PAGE, RESULTS, to_text
+from blklab.report.system import system
+from blklab.study.judge import TAU_LEAST, TIE, Judgement
+from blklab.study.kept_files import FILE, PAGE, RESULTS, SIMULATED, to_text
 from blklab.study.model import Outcome, Study
-from blklab.study.words import figure, statements, tally
+from blklab.study.trust import trust
+from blklab.study.words import effect_lines, factor_text, figure, statements, tally, tunables
 
 
 def render(
@@ -48,6 +55,7 @@ def render(
             title=title or _title(results),
             statements=statements(judgements),
             figure=figure,
+            factor_text=factor_text,
             setup=results.setup,
             not_validated=warning(results.setup),
             drawn=DRAWN,
@@ -66,6 +74,10 @@ def render(
             percentiles_text=percentiles_text,
             few_text=few_text,
             costs_heads=COSTS,
+            over_time_heads=OVER_TIME,
+            over_time_method=over_time_method,
+            over_time_sentence=over_time_sentence,
+            over_time_texts=over_time_texts,
             costs_head=costs_head,
             costs_texts=costs_texts,
             slots={name: slot for slot, name in enumerate(data["schedulers"])},
@@ -90,6 +102,8 @@ def study_page(study: Study, outcomes: Sequence[Outcome], judgements: Sequence[J
             "outcome": outcome,
             "not_validated": warning(outcome.results.setup) if outcome.results else "",
             "statements": statements(row for row in judgements if row.part == part.name),
+            "trust": trust(part, outcome),
+            "tunables": tunables(part, outcome),
         }
         for part, outcome in zip(study.parts, outcomes, strict=True)
     ]
@@ -100,8 +114,14 @@ def study_page(study: Study, outcomes: Sequence[Outcome], judgements: Sequence[J
             title=study.title,
             study=study,
             parts=parts,
+            overview=overview(study, judgements),
+            system=system(study, outcomes),
             tally=tally(judgements),
+            effect_lines=effect_lines,
             figure=figure,
+            factor_text=factor_text,
+            tau_least=TAU_LEAST,
+            tie=TIE,
             confidence=CONFIDENCE,
             matters=MATTERS,
             css=css(),
@@ -128,5 +148,13 @@ def study_files(
             written[folder / PAGE] = render(
                 outcome.results, answers, title=f"{study.title}: {outcome.part}", judgements=mine
             )
+            if outcome.simulated is not None:
+                beside, below = outcome.simulated, folder / SIMULATED
+                written[below / RESULTS] = results_file.to_text(beside)
+                written[below / PAGE] = render(
+                    beside,
+                    analyse(beside.runs, part.objective),
+                    title=f"{study.title}: {outcome.part}, simulated",
+                )
     written[out / PAGE] = study_page(study, outcomes, judgements)
     return written

@@ -7,7 +7,7 @@ every command of one stretch. All numbers keep four digits, as a picture does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,11 +17,12 @@ from blklab.base.units import duration_text, number_text
 from blklab.domain.job_figures import Service
 from blklab.domain.latencies import OPERATION_TEXT, RANKED_BY
 from blklab.domain.measurement import Measurement, Story
+from blklab.domain.over_time import OverTime
 from blklab.domain.results_file import Results
 from blklab.experiment.analyse import Analysis, Cell, Row
-from blklab.experiment.samples import too_few
+from blklab.experiment.samples import needed, too_few
 from blklab.experiment.statistics import Verdict
-from blklab.experiment.words import sentence
+from blklab.experiment.words import over_time_sentence, sentence
 from blklab.report.parts import digits, unit_of
 from blklab.report.sweeps import curves
 
@@ -29,6 +30,9 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 SERIES_POINTS = 150
 TRACE_POINTS = 900
+PILE_UPS_DRAWN = 300
+_TIMES = (("h", 3.6e12), ("min", 6e10))
+"""Units of the time of long runs, the longest first."""
 _SECTOR_BYTES = 512
 # From the median out to one in ten thousand, evenly on the axis of nines.
 _NINES = np.concatenate([np.linspace(0.0, 0.5, 20)[1:], 1.0 - np.logspace(-0.33, -4.0, 80)])
@@ -95,6 +99,7 @@ def _cell(
         "jobs": list(jobs),
         "unmeasured": _unmeasured(found.values()),
         "titles": _titles(cell),
+        "steady": _steady(cell, found),
         "rows": [_row(row, unit_ns) for row in cell.rows],
         "cdf": {row.scheduler: _cdf(row, unit_ns) for row in cell.rows if row.histogram.total},
         "stories": {
@@ -168,6 +173,51 @@ def _titles(cell: Cell) -> dict[str, str]:
             f"to {slow} ({by_p99[-1].scheduler})"
         )
     return titles
+
+
+def _steady(cell: Cell, runs: Mapping[str, Measurement]) -> dict[str, Any] | None:
+    """The curves of the first repeat over its intervals, with its pile-ups; None of short runs."""
+    courses = {name: run.over_time for name, run in runs.items() if run.over_time is not None}
+    if not courses or len(courses) < len(runs):
+        return None
+    # A percentile that an interval has too few I/Os for says no more than its maximum.
+    name, columns = "p99", {name: _p99_ns(course) for name, course in courses.items()}
+    if not all(map(len, columns.values())):
+        name, columns = "mean", {name: course.mean_ns for name, course in courses.items()}
+    middle = [float(np.median(column)) for column in columns.values() if len(column)]
+    if len(middle) < len(columns):
+        return None
+    unit, unit_ns = unit_of(max(middle))
+    length_ns = max(course.interval_ns * course.intervals for course in courses.values())
+    time, time_ns = next((pair for pair in _TIMES if length_ns >= 2 * pair[1]), ("s", 1e9))
+    lines = [
+        f"{row.scheduler}: {over_time_sentence(row.stability)}"
+        for row in cell.rows
+        if row.stability is not None
+    ]
+    return {
+        "figure": name,
+        "unit": unit,
+        "time": time,
+        "lines": lines,
+        "curves": {
+            scheduler: {
+                "t": digits(np.arange(len(columns[scheduler])) * course.interval_ns / time_ns, 5),
+                "y": digits(np.array(columns[scheduler], np.float64) / unit_ns),
+                "pileUps": [
+                    digits([one.start_ns / time_ns, (one.start_ns + one.duration_ns) / time_ns], 7)
+                    for one in (course.pile_ups.found if course.pile_ups else ())[:PILE_UPS_DRAWN]
+                ],
+            }
+            for scheduler, course in courses.items()
+        },
+    }
+
+
+def _p99_ns(course: OverTime) -> Sequence[int]:
+    """Empty if the median interval has too few I/Os for it."""
+    enough = len(course.p99_ns) and np.median(course.ios) >= needed(RANKED_BY)
+    return course.p99_ns if enough else ()
 
 
 def _row(row: Row, unit_ns: float) -> dict[str, Any]:

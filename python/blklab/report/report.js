@@ -260,6 +260,37 @@ function waits(cell) {
   processLegend(cell, "waits");
 }
 
+// The slow figure of long runs, one picture per scheduler, pile-ups as red bands with a mark above:
+// a pile-up of seconds is narrower than a pixel of a day.
+function steady(cell) {
+  const figure = byId("figure-steady");
+  figure.hidden = !cell.steady;
+  if (!cell.steady) return;
+  const { curves, unit, time, figure: what, lines } = cell.steady;
+  const all = Object.values(curves).flatMap((curve) => curve.y.filter((y) => y > 0));
+  const log = Math.max(...all) / Math.min(...all) > 50;
+  const axis = log ? logAxis(all) : { range: [0, Math.max(...all) * 1.12] };
+  const [bottom, top] = log ? axis.range.map((power) => 10 ** power) : axis.range;
+  const mark = log ? top / 1.12 : top * 0.96;
+  const line = (_, name) => {
+    const curve = curves[name], bands = curve.pileUps;
+    return [
+      { type: "scatter", mode: "lines", x: bands.flatMap(([from, to]) => [from, from, to, to, null]), y: bands.flatMap(() => [bottom, top, top, bottom, null]),
+        fill: "toself", fillcolor: `${css("--alarm")}40`, line: { width: 1, color: css("--alarm") }, hoverinfo: "skip" },
+      { type: "scatter", mode: "lines", x: curve.t, y: curve.y, line: { color: ofScheduler(name), width: 2 },
+        hovertemplate: `%{x} ${time}: %{y} ${unit}<extra>${plain(name)}</extra>` },
+      { type: "scatter", mode: "markers", x: bands.map(([from, to]) => (from + to) / 2), y: bands.map(() => mark),
+        marker: { symbol: "triangle-down", size: 10, color: css("--alarm") }, customdata: bands.map(([from, to]) => seen((to - from) * { h: 3600, min: 60, s: 1 }[time])),
+        hovertemplate: `pile-up at %{x} ${time}, %{customdata} s<extra>${plain(name)}</extra>` },
+    ].filter((trace) => trace.x.length);
+  };
+  const marked = Object.values(curves).some((curve) => curve.pileUps.length);
+  draw("steady", `Steadiness: ${what} of ${what === "mean" ? "I/Os" : cell.operation}, interval by interval`,
+    `First repeat.${marked ? " Red: pile-ups." : " No pile-ups."}`,
+    ...multiples(cell, line, { title: { text: `virtual time, ${time}` }, rangemode: "tozero" }, { ...axis, title: { text: unit } }, 190));
+  figure.setAttribute("aria-label", lines.join(". "));
+}
+
 function depth(cell) {
   if (cell.unmeasured.queue) return without("depth", "Queue length", cell.unmeasured.queue);
   const areas = (story, name) => [
@@ -285,6 +316,7 @@ function show(number) {
   cdf(cell);
   overTime(cell, "rate", "rate", "Throughput over time", "First repeat.", "MB/s");
   overTime(cell, "latency", "latency", "Latency over time", "Mean completion latency, first repeat.", cell.unit);
+  steady(cell);
   shared(cell);
   const marks = "Dots: reads; crosses: writes.";
   position(cell, "overview", "overview", "Positions of the disk's commands over the whole run", `${marks} `, "s");

@@ -34,6 +34,7 @@ class LoadedRecordings:
                 speed=one.speed_millionths,
                 loops=one.loops,
                 length_ns=one.length_ns,
+                cgroups=None if one.cgroups == "none" else list(one.weights),
                 label=label,
             )
             for label, one in recordings.labelled(workload)

@@ -65,7 +65,7 @@ class SimRig(ModelledDisks):
                 return Result.from_run(_core.simulate(job, *rest))
             replays = self.recordings.replays(experiment.job)
             run, told = _core.simulate_beside(job, replays, *rest)
-        notes = recordings.notes(told, recordings.every(experiment.job))
+        notes = _notes(told, experiment)
         return dataclasses.replace(Result.from_run(run), notes=notes)
 
     def record(self, experiment: Experiment, out: Path) -> Result:
@@ -103,7 +103,7 @@ class SimRig(ModelledDisks):
             _window(experiment),
             out,
         )
-        notes = recordings.notes(told, recordings.every(experiment.job))
+        notes = _notes(told, experiment)
         return dataclasses.replace(Result.from_run(run), notes=notes)
 
     def position(self) -> tuple[float, float | None]:
@@ -114,6 +114,11 @@ class SimRig(ModelledDisks):
     def cancel(self) -> None:
         """See :class:`blklab.rigs.Rig`."""
         self._cancel.cancel()
+
+
+def _notes(told: _core.ReplayNotes, experiment: Experiment) -> tuple[str, ...]:
+    replays = recordings.every(experiment.job)
+    return (*recordings.notes(told, replays), *recordings.cgroup_notes(told, replays))
 
 
 @contextmanager

@@ -40,11 +40,12 @@ def place(roots: Roots) -> Path:
     return roots.etc / "udev/rules.d" / NAME
 
 
-def text(parts: Sequence[Part]) -> str:
-    """The file, for parts in the order in which they were applied; empty if there is none."""
+def text(parts: Sequence[Part], head: str = _FIRST) -> str:
+    """The file, for parts in the order in which they were applied; empty if there is none. `head`
+    has its first lines, which are comments."""
     if not parts:
         return ""
-    lines = [_FIRST]
+    lines = [head]
     # For one key, only the last part would ever be reached.
     latest: dict[Key, Part] = {}
     for part in reversed(parts):

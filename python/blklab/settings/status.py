@@ -12,7 +12,7 @@ from blklab.host.devices.deciders import order
 from blklab.host.devices.deciders.influence import Influence
 from blklab.host.devices.queue import GoneError, Queue, QueueError, same
 from blklab.host.roots import Roots
-from blklab.settings import keys, rule
+from blklab.settings import keys, rule, unit
 from blklab.settings.record import AppliedEntry
 from blklab.settings.rivals import rivals
 
@@ -54,6 +54,8 @@ class Status:
     """Missing disks of the entry, by their names at that time."""
     rule_is_there: bool
     """Whether the rules file is unchanged."""
+    watch: str = ""
+    """The command of the unit of ``blklab watch``; empty if none is installed."""
 
     @property
     def holds(self) -> bool:
@@ -67,7 +69,8 @@ class Status:
 
 
 def status(entries: Sequence[AppliedEntry], roots: Roots) -> Status:
-    """The status of these entries of the record."""
+    """The status of these entries of the record. InputError if the unit of `blklab watch` is not as
+    blklab wrote it."""
     parts = [entry.part for entry in entries]
     meant = rule.disks(parts, roots)
     place = rule.place(roots)
@@ -87,6 +90,7 @@ def status(entries: Sequence[AppliedEntry], roots: Roots) -> Status:
         tuple(state for state, _ in found.values()),
         tuple(sorted(missing)),
         there == rule.text(parts),
+        watched.command if (watched := unit.installed(roots)) else "",
     )
 
 

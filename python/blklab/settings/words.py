@@ -12,6 +12,7 @@ from blklab.settings import choice, profile, rule
 from blklab.settings.change import Plan
 from blklab.settings.record import AppliedEntry
 from blklab.settings.status import OfDisk, Status
+from blklab.settings.unit import WatchUnit
 
 
 def plan_lines(made: Plan, *, dry_run: bool) -> Iterator[str]:
@@ -47,6 +48,11 @@ def undone_line(entry: AppliedEntry) -> str:
     return f"undone: {entry.number}. {choice.text(entry.settings)}, for {entry.key.text}"
 
 
+def watch_undone_line(found: WatchUnit) -> str:
+    """The removed unit."""
+    return f"undone: {found.command}, installed {found.time}"
+
+
 def status_lines(now: Status) -> list[str]:
     """Whether applied settings hold."""
     told = []
@@ -62,6 +68,8 @@ def status_lines(now: Status) -> list[str]:
         told += ["", f"{rule.NAME} is gone or was changed; after a reboot no setting holds"]
     elif not now.rule_is_there:
         told.append(f"{rule.NAME} exists, but the previous values are not known; remove it")
+    if now.watch:
+        told += ["", f"installed: {now.watch}"] if told else [f"installed: {now.watch}"]
     return told or ["nothing is applied"]
 
 

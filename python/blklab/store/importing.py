@@ -76,8 +76,8 @@ def _put(connection: Connection, one: ComparisonDocument, elsewhere: bool) -> tu
         part=one.part,
         facts=packing.pack_json(one.facts),
     )
-    for run in one.runs:
-        kept = Run(
+    kept = (
+        Run(
             run.number,
             _utc(run.begun_at),
             _utc(run.ended_at),
@@ -86,7 +86,9 @@ def _put(connection: Connection, one: ComparisonDocument, elsewhere: bool) -> tu
             run.device_after,
             run.raw,
         )
-        keep.insert_run(connection, number, kept)
+        for run in one.runs
+    )
+    keep.insert_runs(connection, number, kept)
     return False, number
 
 

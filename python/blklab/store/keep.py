@@ -1,16 +1,17 @@
 """Comparisons in the store: begin, resume, remove.
 
-Each run is stored in a separate transaction, as soon as it ends. A failing store does not end the
-comparison: unstored runs are tried again with the next run and at the end, and their figures are in
-`results.json` in any case.
+Runs are stored as soon as they end, those that ended together in one transaction. A failing store
+does not end the comparison: unstored runs are tried again with the next ones and at the end, and
+their figures are in `results.json` in any case.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import starmap
 from typing import Any, TypedDict
 
 from sqlalchemy import Connection, delete, select, update
@@ -19,7 +20,7 @@ from blklab.domain.events import Finished
 from blklab.domain.measurement import Measurement
 from blklab.domain.setup import SetupData
 from blklab.errors import InputError, StoreError
-from blklab.store import origin, packing, read, request
+from blklab.store import keys, origin, packing, read, request
 from blklab.store.database import Store
 from blklab.store.origin import facts
 from blklab.store.read import Run
@@ -54,10 +55,21 @@ class InStore:
         """See `Keeper`."""
         return str(self.id)
 
-    def keep(self, number: int, finished: Finished) -> None:
+    def keep(self, runs: Mapping[int, Finished]) -> None:
         """See `Keeper`."""
-        self._waiting[number] = finished
+        self._waiting.update(runs)
         self._write()
+
+    def take_over(self, keys_of: Mapping[int, str]) -> int:
+        """See `Keeper`."""
+        try:
+            with self.store.writing() as connection:
+                found = keys.take_over(connection, self.id, keys_of)
+        except StoreError:
+            # They are run again.
+            return 0
+        self.kept = {**self.kept, **found}
+        return len(found)
 
     def revise(self, described: SetupData, planned: int) -> None:
         """See `Keeper`."""
@@ -82,12 +94,24 @@ class InStore:
                     connection.execute(
                         update(COMPARISON).where(COMPARISON.c.id == self.id).values(**self._revised)
                     )
-                for number, finished in self._waiting.items():
-                    insert_run(connection, self.id, _run(number, finished))
+                insert_runs(connection, self.id, starmap(_run, self._waiting.items()))
+                keys.insert(
+                    connection,
+                    self.id,
+                    {
+                        number: (finished.key, finished.measurement)
+                        for number, finished in self._waiting.items()
+                        if finished.key
+                    },
+                )
         except StoreError as error:
             count = len(self._waiting)
             what = f"{count} run{'s are' if count > 1 else ' is'} not stored: " if count else ""
             self.lost = f"{what}{error}"
+        except keys.OtherFiguresError as error:
+            # It is not stored; the others are, at the end.
+            del self._waiting[error.number]
+            raise
         else:
             self._waiting.clear()
             self._revised = _Columns()
@@ -164,41 +188,39 @@ def _insert_axes(connection: Connection, number: int, setup: SetupData) -> None:
         connection.execute(AXIS.insert(), rows)
 
 
-def insert_run(connection: Connection, comparison: int, run: Run) -> None:
-    """One run with everything."""
+def insert_runs(connection: Connection, comparison: int, runs: Iterable[Run]) -> None:
+    """Runs with everything."""
+    rows: list[dict[str, Any]] = []
+    raw: list[dict[str, Any]] = []
+    for run in runs:
+        own = {"comparison_id": comparison, "number": run.number}
+        rows.append(own | _columns(run))
+        raw += (
+            own | {"name": packing.text(name), "body": packing.pack(body)}
+            for name, body in run.raw.items()
+        )
+    for table, values in ((RUN, rows), (RAW, raw)):
+        if values:
+            connection.execute(table.insert(), values)
+
+
+def _columns(run: Run) -> dict[str, Any]:
     measured = run.measurement
-    connection.execute(
-        RUN.insert().values(
-            comparison_id=comparison,
-            number=run.number,
-            disk=packing.text(measured.disk),
-            workload=packing.text(measured.workload),
-            scheduler=packing.text(measured.scheduler),
-            repeat=measured.repeat,
-            seed=str(measured.seed),
-            begun_at=run.begun_at,
-            ended_at=run.ended_at,
-            duration_ns=measured.duration_ns,
-            bytes_per_s=measured.bytes_per_s,
-            ios_per_s=measured.ios_per_s,
-            measurement=packing.pack_json(measured),
-            device_before=_packed(run.device_before),
-            device_after=_packed(run.device_after),
-        )
-    )
-    if run.raw:
-        connection.execute(
-            RAW.insert(),
-            [
-                {
-                    "comparison_id": comparison,
-                    "number": run.number,
-                    "name": packing.text(name),
-                    "body": packing.pack(body),
-                }
-                for name, body in run.raw.items()
-            ],
-        )
+    return {
+        "disk": packing.text(measured.disk),
+        "workload": packing.text(measured.workload),
+        "scheduler": packing.text(measured.scheduler),
+        "repeat": measured.repeat,
+        "seed": str(measured.seed),
+        "begun_at": run.begun_at,
+        "ended_at": run.ended_at,
+        "duration_ns": measured.duration_ns,
+        "bytes_per_s": measured.bytes_per_s,
+        "ios_per_s": measured.ios_per_s,
+        "measurement": packing.pack_json(measured),
+        "device_before": _packed(run.device_before),
+        "device_after": _packed(run.device_after),
+    }
 
 
 def _run(number: int, finished: Finished) -> Run:

@@ -174,7 +174,7 @@ def measurements(connection: Connection, number: int) -> dict[int, Measurement]:
     rows = connection.execute(_RUNS.where(RUN.c.comparison_id == number))
     where = f"comparison {number}"
     return {
-        row.number: _measurement(f"{where}, run {row.number}: measurement", row.measurement)
+        row.number: measurement(f"{where}, run {row.number}: measurement", row.measurement)
         for row in rows
     }
 
@@ -196,7 +196,7 @@ def _run(where: str, row: Any, raw: Mapping[str, bytes]) -> Run:
         row.number,
         row.begun_at,
         row.ended_at,
-        _measurement(f"{where}: measurement", row.measurement),
+        measurement(f"{where}: measurement", row.measurement),
         _document(f"{where}: device_before", row.device_before),
         _document(f"{where}: device_after", row.device_after),
         raw,
@@ -281,7 +281,8 @@ def _raws(connection: Connection, where: str, number: int, run: int) -> dict[str
     return found
 
 
-def _measurement(where: str, kept: Any) -> Measurement:
+def measurement(where: str, kept: Any) -> Measurement:
+    """The measurement of a row. DamagedError, which names `where`."""
     return packing.column(where, kept, Measurement)
 
 

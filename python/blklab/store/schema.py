@@ -23,9 +23,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = 1
-STEPS: Mapping[int, Callable[[Connection], None]] = {}
-"""The upgrade steps, by the version that each produces."""
+VERSION = 2
 
 METADATA = MetaData()
 
@@ -128,3 +126,21 @@ RAW = Table(
         ["comparison_id", "number"], ["run.comparison_id", "run.number"], ondelete="CASCADE"
     ),
 )
+
+RUN_KEY = Table(
+    "run_key",
+    METADATA,
+    Column("comparison_id", Integer, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    # `blklab.execute.identity`: the hash of the code and of all inputs. Only runs that are the same
+    # to the byte each time have one.
+    Column("key", Text, nullable=False, index=True),
+    # SHA-256 of the measurement.
+    Column("digest", Text, nullable=False),
+    ForeignKeyConstraint(
+        ["comparison_id", "number"], ["run.comparison_id", "run.number"], ondelete="CASCADE"
+    ),
+)
+
+STEPS: Mapping[int, Callable[[Connection], None]] = {2: RUN_KEY.create}
+"""The upgrade steps, by the version that each produces."""

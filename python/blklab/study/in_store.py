@@ -31,6 +31,9 @@ class KeptPart:
     skipped: tuple[Skipped, ...]
     options: dict[str, str | None] = field(default_factory=dict)
     """The rig's options."""
+    simulated: Setup | None = None
+    """What is simulated beside it: not stored, since it takes little time."""
+    scale: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,15 @@ class KeptStudy:
     def planned(self, study: Study) -> list[PlannedPart]:
         """The original plan."""
         return [
-            PlannedPart(part, kept.rig, kept.setup, kept.skipped, kept.options)
+            PlannedPart(
+                part,
+                kept.rig,
+                kept.setup,
+                kept.skipped,
+                kept.options,
+                kept.simulated,
+                kept.scale,
+            )
             for part, kept in zip(study.parts, self.parts, strict=True)
         ]
 
@@ -82,7 +93,14 @@ def begin(store: Store, study: Study, parts: Sequence[Ready], out: str) -> dict[
 
 
 def _kept(planned: PlannedPart) -> KeptPart:
-    return KeptPart(planned.rig, planned.setup, planned.skipped, dict(planned.options))
+    return KeptPart(
+        planned.rig,
+        planned.setup,
+        planned.skipped,
+        dict(planned.options),
+        planned.simulated,
+        planned.scale,
+    )
 
 
 def kept_study(store: Store, number: int) -> KeptStudy:
@@ -96,7 +114,11 @@ def kept_study(store: Store, number: int) -> KeptStudy:
     return replace(
         found,
         parts=tuple(
-            replace(part, setup=part.setup and request.of_any_version(part.setup))
+            replace(
+                part,
+                setup=part.setup and request.of_any_version(part.setup),
+                simulated=part.simulated and request.of_any_version(part.simulated),
+            )
             for part in found.parts
         ),
     )

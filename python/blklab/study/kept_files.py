@@ -15,13 +15,17 @@ from blklab.base.files import text_content
 from blklab.base.plain import plain
 from blklab.domain import results_file
 from blklab.errors import InputError
+from blklab.study.effects import effects
 from blklab.study.judge import Judgement
 from blklab.study.live import RIG as LIVE
 from blklab.study.model import Outcome, Part, Skipped, Study
 from blklab.study.parse import parse
+from blklab.study.trust import trust
 
 FILE = "study.json"
 PAGE = "report.html"
+SIMULATED = "simulated"
+"""The directory of what was simulated beside a part, below the part's."""
 RESULTS = "results.json"
 _FORMAT = 1
 _BYTES_MAX = 16 << 20
@@ -33,6 +37,12 @@ def places(study: Study, out: Path) -> list[Path]:
     return [
         *(out / name for name in (FILE, PAGE)),
         *(folder / name for folder in folders for name in (RESULTS, PAGE)),
+        *(
+            out / part.name / SIMULATED / name
+            for part in study.parts
+            if part.recorded_under is not None
+            for name in (RESULTS, PAGE)
+        ),
     ]
 
 
@@ -51,7 +61,9 @@ def load(directory: Path) -> tuple[Study, list[Outcome]]:
     return study, outcomes
 
 
-def summary(outcomes: Sequence[Outcome], judgements: Sequence[Judgement]) -> dict[str, Any]:
+def summary(
+    study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement]
+) -> dict[str, Any]:
     """Plain data, for ``--json``. Figures are in `unit`; unknown values are null."""
     return {
         "parts": [
@@ -60,8 +72,9 @@ def summary(outcomes: Sequence[Outcome], judgements: Sequence[Judgement]) -> dic
                 "rig": outcome.rig,
                 "ran": outcome.results is not None,
                 "skipped": [asdict(skip) for skip in outcome.skipped],
+                **_beside(part, outcome),
             }
-            for outcome in outcomes
+            for part, outcome in zip(study.parts, outcomes, strict=True)
         ],
         "judgements": plain(judgements),
     }
@@ -71,7 +84,19 @@ def to_text(study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judg
     """The file that `load` reads, besides the results of the parts."""
     # The file's path differs on another machine.
     head = {"format": _FORMAT, "name": study.name, "text": study.file.text}
-    return json.dumps(head | summary(outcomes, judgements), indent=1, allow_nan=False) + "\n"
+    return json.dumps(head | summary(study, outcomes, judgements), indent=1, allow_nan=False) + "\n"
+
+
+def _beside(part: Part, outcome: Outcome) -> dict[str, Any]:
+    """Only what is not as in parts without them."""
+    found: dict[str, Any] = {}
+    if outcome.scale != 1.0:
+        found["scale"] = outcome.scale
+    if part.tune:
+        found["tunables"] = [plain(one) for one in effects(part, outcome)]
+    if outcome.simulated is not None:
+        found["simulated"] = [asdict(one) | {"verdict": one.text} for one in trust(part, outcome)]
+    return found
 
 
 def _outcome(directory: Path, part: Part, row: dict[str, Any]) -> Outcome:
@@ -84,4 +109,13 @@ def _outcome(directory: Path, part: Part, row: dict[str, Any]) -> Outcome:
                 f"{directory / part.name}: not the results of this part: {there[0]} disks and "
                 f"{there[1]} loads, expected {disks} and {len(part.workloads)}"
             )
-    return Outcome(row["part"], row["rig"], results, tuple(Skipped(**s) for s in row["skipped"]))
+    folder = directory / part.name / SIMULATED
+    beside = results_file.load(folder) if "simulated" in row else None
+    return Outcome(
+        row["part"],
+        row["rig"],
+        results,
+        tuple(Skipped(**skip) for skip in row["skipped"]),
+        beside,
+        float(row.get("scale", 1.0)),
+    )

@@ -1,11 +1,12 @@
 """The kernels of a study, built before anything runs, and a rig with all of them.
 
-The scheduler ``kyber@slow`` runs on the study's kernel `slow`; one without an ``@`` on blklab's
-default kernel.
+The scheduler ``kyber@slow`` runs on the study's kernel `slow`; one without an ``@`` on the kernel
+of its part, which is blklab's own if the part names none.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,7 +24,11 @@ from blklab.study.model import Kernel, Study, beside
 from blklab.study.plan import PlannedPart
 
 DEFAULT = "default"
-"""The name of the kernel for schedulers without an ``@``."""
+"""The name of blklab's own kernel."""
+
+
+_UNFIT = re.compile(r"[^\w.+-]+", re.ASCII)
+_NAME_MAX = 80
 
 
 @dataclass(frozen=True)
@@ -46,15 +51,16 @@ class OwnKernel:
 class KernelsRig(ModelledDisks):
     """See :class:`blklab.rigs.Rig`; each experiment goes to its scheduler's kernel.
 
-    `places` are by the names after the ``@``.
+    `places` are by the names after the ``@``; `default` is that of schedulers without one.
     """
 
     name = "kernel"
     spec = RigSpec("kernel")
     """None: each experiment has its own spec, see `alone`."""
 
-    def __init__(self, places: Mapping[str, OwnKernel]) -> None:
+    def __init__(self, places: Mapping[str, OwnKernel], default: str = DEFAULT) -> None:
         self._places = places
+        self._default = default
 
     def describe(self) -> StudyKernelsData:
         """See :class:`blklab.rigs.Rig`."""
@@ -89,6 +95,11 @@ class KernelsRig(ModelledDisks):
         told, place = self._found(experiment.scheduler)
         return place.rig.run(replace(experiment, scheduler=told))
 
+    @property
+    def default(self) -> Rig:
+        """The rig of schedulers without an ``@``. KeyError if there is none."""
+        return self._places[self._default].rig
+
     def position(self) -> tuple[float, float | None]:
         """See :class:`blklab.rigs.Rig`. A guest's clock cannot be seen from outside."""
         return 0.0, None
@@ -99,19 +110,24 @@ class KernelsRig(ModelledDisks):
             place.rig.cancel()
 
     def _found(self, spec: SchedulerSpec) -> tuple[SchedulerSpec, OwnKernel]:
-        return replace(spec, kernel=None), self._places[spec.kernel or DEFAULT]
+        return replace(spec, kernel=None), self._places[spec.kernel or self._default]
 
 
 def needed(planned: Sequence[PlannedPart]) -> list[str]:
     """Names of the kernels of the parts, in their order; empty if no part needs one."""
     return list(
         dict.fromkeys(
-            spec.kernel or DEFAULT
+            spec.kernel or default_of(part)
             for part in planned
             if part.setup is not None and part.rig == "kernel"
             for spec in part.setup.schedulers
         )
     )
+
+
+def default_of(part: PlannedPart) -> str:
+    """The name of the kernel for the part's schedulers without an ``@``."""
+    return part.part.kernel or DEFAULT
 
 
 def build_all(study: Study, planned: Sequence[PlannedPart], steps: Steps) -> list[BuiltKernel]:
@@ -121,8 +137,8 @@ def build_all(study: Study, planned: Sequence[PlannedPart], steps: Steps) -> lis
     return [_build(study, known.get(name, default), steps) for name in needed(planned)]
 
 
-def rig(kernels: Sequence[BuiltKernel]) -> KernelsRig:
-    """A new rig with these kernels."""
+def rig(kernels: Sequence[BuiltKernel], default: str) -> KernelsRig:
+    """A new rig with these kernels; `default` is that of schedulers without an ``@``."""
     return KernelsRig(
         {
             kernel.order.name: OwnKernel(
@@ -136,7 +152,8 @@ def rig(kernels: Sequence[BuiltKernel]) -> KernelsRig:
                 ),
             )
             for kernel in kernels
-        }
+        },
+        default,
     )
 
 
@@ -145,8 +162,18 @@ def _build(study: Study, kernel: Kernel, steps: Steps) -> BuiltKernel:
     folder = study.file.path.parent
     source = None if kernel.source is None else beside(folder, kernel.source, ".tar.xz")
     patches, added = ([folder / name for name in names] for names in (kernel.patches, kernel.added))
-    built = build(source, patches, added_files=added, options=kernel.config, steps=steps)
+    built = build(
+        source, patches, _name(study, kernel), added_files=added, options=kernel.config, steps=steps
+    )
     return BuiltKernel(kernel, built.kernel)
+
+
+def _name(study: Study, kernel: Kernel) -> str | None:
+    """The name of the kernel in the cache; None: after its source and patches. With options alone
+    it would take that of blklab's own kernel."""
+    if kernel.patches or kernel.added or not kernel.config:
+        return None
+    return f"{_UNFIT.sub('-', study.name)}-{kernel.name}"[-_NAME_MAX:].lstrip("._+-")
 
 
 def _text(kernel: StudyKernelData) -> str:

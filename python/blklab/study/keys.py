@@ -72,6 +72,13 @@ def _figures(value: Any) -> bool:
     return _positive(value) or (several and all(map(_positive, value)))
 
 
+_FROM_0 = "a number from 0 (0, or 1e-18 to 1e18)"
+
+
+def _from_0(value: Any) -> bool:
+    return _positive(value) or (_number(value) and value == 0)
+
+
 _PERCENT_MAX = 1000
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
@@ -87,6 +94,9 @@ PAIR = Shape(
 SEVERAL = Shape(
     'at least two schedulers: ["a", "b"]', lambda value: _texts(value) and len(value) > 1
 )
+SEVERAL_WORKLOADS = Shape(
+    'at least two workloads: ["a", "b"]', lambda value: _texts(value) and len(value) > 1
+)
 RIGS = Shape(
     f"a list of some of {', '.join(KNOWN)}",
     lambda value: _texts(value) and set(value) <= set(KNOWN),
@@ -94,6 +104,7 @@ RIGS = Shape(
 REPEATS = Shape(f"a whole number from 1 to {REPEATS_MAX}", _whole(1, REPEATS_MAX))
 SEED = Shape("a whole number from 0 to 2^62", _whole(0, 2**62))
 RATIO = Shape(_ABOVE_0, _positive)
+LIMIT = Shape(_FROM_0, _from_0)
 PERCENT = Shape(
     f"a number of per cent, from 0 to {_PERCENT_MAX}",
     lambda value: _number(value) and 0 <= value <= _PERCENT_MAX,
@@ -124,6 +135,7 @@ STUDY = (
     Key("title", TEXT, "a summary in one line, for `blklab studies`"),
     Key("question", TEXT, "the question of the study"),
     Key("source", TEXT, "the source of the published figures", ""),
+    Key("system", TEXT, "the published system, for the report's table", ""),
     Key("rigs", RIGS, "the rigs on which its parts can run; the first is the default", '["sim"]'),
     Key("repeats", REPEATS, "number of repeats, each with its own seed", "5"),
     Key("seed", SEED, "seed of the first repeat", "1"),
@@ -152,6 +164,19 @@ PART = (
     Key("disks", TEXTS, "as `--disk` of compare"),
     Key("workloads", TEXTS, "as `--workload` of compare"),
     Key("schedulers", TEXTS, "as `--scheduler` of compare, with `@KERNEL` to name a kernel"),
+    Key(
+        "tune",
+        TEXTS,
+        "some of the schedulers: [each of their tunables](#tunables-that-matter) is tried at both "
+        "ends of its range, too",
+        "none",
+    ),
+    Key(
+        "kernel",
+        NAME,
+        "a `[[kernel]]` of the study, for schedulers that name none",
+        "blklab's own",
+    ),
     Key("repeats", REPEATS, "number of repeats", "the study's"),
     Key(
         "vary_disk",
@@ -159,8 +184,24 @@ PART = (
         "each repeat has [a drawn disk](comparing.md#drawn-disks); not on a real disk",
         "false",
     ),
+    Key(
+        "recorded_under",
+        TEXT,
+        "one of the schedulers: those that no kernel has any more are "
+        "[simulated](#schedulers-of-the-past), programs by their recording under this one",
+        "they are left out",
+    ),
+    Key(
+        "scale",
+        RATIO,
+        "the published workload is so many times as large; durations are multiplied by it",
+        "1",
+    ),
+    Key("quick", TEXTS, "the workloads with `--quick`, in the same order", "`workloads`"),
+    Key("quick_scale", RATIO, "as `scale`, with `--quick`", "`scale`"),
     Key("objective", OBJECTIVE, "rank by this objective", '"both"'),
     Key("host", HOST, "settings of the modelled host", "nothing"),
+    Key("quick_host", HOST, "the same with `--quick`", "`host`"),
     Key("weights", WEIGHTS, "share of the disk for each job, by name; see below", "1 each"),
     Key("claim", TABLES, "`[[part.claim]]`: what was published", "none"),
 )
@@ -185,6 +226,7 @@ CLAIMS = {
         *_CLAIM_FIRST,
         Key("values", FIGURES, "published: `scheduler = figure`, or a list, one for each run"),
         _TOLERANCE,
+        Key("ranked", FLAG, "the order of the schedulers is judged, too", "false"),
         *_CLAIM_LAST,
     ),
     "ratio": (
@@ -217,7 +259,24 @@ CLAIMS = {
         *_CLAIM_FIRST,
         Key("schedulers", TEXTS, "the schedulers of the claim", "the part's"),
         Key("least", RATIO, "the figure is at least this", "any"),
-        Key("most", RATIO, "and at most this", "any"),
+        Key("most", LIMIT, "and at most this", "any"),
+        *_CLAIM_LAST,
+    ),
+    "workload-order": (
+        *_CLAIM_FIRST,
+        Key("schedulers", TEXTS, "the schedulers of the claim, each on its own", "the part's"),
+        Key("workloads", SEVERAL_WORKLOADS, "workloads of the part, the best first"),
+        *(key for key in _CLAIM_LAST if key.name != "workloads"),
+    ),
+    "steady": (
+        *_CLAIM_FIRST,
+        Key("schedulers", TEXTS, "the schedulers of the claim", "the part's"),
+        Key(
+            "tolerance_percent",
+            PERCENT,
+            "the largest change from the start to the end of the run that counts as none",
+            "2",
+        ),
         *_CLAIM_LAST,
     ),
     "no-difference": (

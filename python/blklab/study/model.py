@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from blklab.base import homes
@@ -62,6 +62,8 @@ class Claim:
     most: float | None
     """... and the largest."""
     source: str
+    ranked: bool
+    """Whether the order of the published figures is judged, too."""
     not_reproduced: str
     """Known reasons why it may not be reproduced here."""
 
@@ -86,8 +88,23 @@ class Part:
     weights: Mapping[str, float]
     """The intended share of each job, by name; 1 by default."""
     claims: tuple[Claim, ...]
+    recorded_under: str | None = None
+    """Schedulers that the kernel rig lacks are simulated: a job file as it is, a program by its
+    recording under this scheduler. None: they are left out."""
+    scale: float = 1.0
+    """The published workload is so many times as large."""
+    quick: tuple[str, ...] = ()
+    """The workloads of a quick run, in the order of `workloads`; empty: the same ones."""
+    quick_scale: float = 1.0
+    """As `scale`, for the quick run."""
+    quick_host: Mapping[str, int] = field(default_factory=dict)
+    """As `host`, for the quick run."""
     vary_disk: bool = False
     """Whether each repeat has a disk drawn from the ranges of the estimates."""
+    tune: tuple[str, ...] = ()
+    """Those of the schedulers whose tunables are each tried at both ends of the range."""
+    kernel: str | None = None
+    """The study's kernel for schedulers that name none; None: blklab's own."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +118,8 @@ class Study:
     seed: int
     kernels: tuple[Kernel, ...]
     parts: tuple[Part, ...]
+    system: str = ""
+    """The system of the published figures, in words."""
 
     @property
     def name(self) -> str:
@@ -152,6 +171,10 @@ class Outcome:
     results: Results | None
     """None if the whole part was left out."""
     skipped: tuple[Skipped, ...]
+    simulated: Results | None = None
+    """The same workloads on the simulator, if the part has `recorded_under`."""
+    scale: float = 1.0
+    """The published workload is so many times as large."""
 
 
 def beside(folder: Path, spec: str, suffix: str) -> str:

@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from blklab.base.catalogue import Entry
-from blklab.domain import specs
+from blklab.domain import specs, sweep
+from blklab.domain.space import ends_of
 from blklab.errors import InputError, closest, nearest
+from blklab.experiment.drift import METRICS as DRIFTING
 from blklab.experiment.metrics import METRICS
 from blklab.experiment.statistics import MATTERS
-from blklab.study import keys
+from blklab.study import keys, tables
 from blklab.study.keys import Key
 from blklab.study.model import Claim, Kernel, Part, Study, wrong
 from blklab.study.places import KeyPath
 
-_CHARACTERS_MAX = 1 << 20
-_SHOWN_MAX = 60
-_DOTS_MAX = 200
-_SYNTAX = re.compile(r"(.*?)\s*\(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)
-
 
 def parse(file: Entry) -> Study:
     """The study in `file`. InputError for any invalid part."""
-    return _Reader(file).study(_document(file))
-
-
-def _document(file: Entry) -> dict[str, Any]:
-    if len(file.text) > _CHARACTERS_MAX:
-        reason = f"not a study: more than {_CHARACTERS_MAX} characters"
-        raise InputError(reason, str(file.path))
-    for place, row in enumerate(file.text.split("\n"), 1):
-        # tomllib needs time quadratic in the parts of a key: more than an hour for 200 KB of dots.
-        if max(part.count(".") for part in row.split("=")) > _DOTS_MAX:
-            reason = f"more than {_DOTS_MAX} dots; no key has so many"
-            raise InputError(reason, str(file.path), place)
-    try:
-        return tomllib.loads(file.text)
-    except tomllib.TOMLDecodeError as error:
-        found = _SYNTAX.fullmatch(str(error))
-        text = " ".join((found[1] if found else str(error)).split())
-        line = int(found[2]) if found and found[2] else file.text.count("\n") + 1
-        raise InputError(text, str(file.path), line) from None
-    except (RecursionError, ValueError):
-        # Integers of thousands of digits, lists in lists in lists.
-        raise InputError("numbers or lists are too long or too deep", str(file.path)) from None
+    return _Reader(file).study(tables.document(file, "a study"))
 
 
 class _Reader:
@@ -75,6 +49,7 @@ class _Reader:
             rows.get("seed", 1),
             tuple(kernels),
             tuple(parts),
+            rows.get("system", ""),
         )
 
     def _several(self, tables: Sequence[dict[str, Any]], name: str, read: Any) -> list[Any]:
@@ -93,20 +68,32 @@ class _Reader:
         )
 
     def _part(self, table: dict[str, Any], path: KeyPath) -> Part:
-        row = self._checked(table, path, keys.PART)
+        row = {**self._checked(table, path, keys.PART)}
         for place, scheduler in enumerate(row["schedulers"]):
             try:
                 kernel = specs.scheduler(scheduler).kernel
             except InputError as error:
                 raise self._wrong((*path, "schedulers", place), str(error)) from error
-            if kernel is not None and kernel not in self._kernels:
-                raise self._wrong(
-                    (*path, "schedulers", place),
-                    f"'{scheduler}': the study has no [[kernel]] of name '{kernel}'"
-                    f"{nearest(kernel, self._kernels)}",
-                    found=kernel,
-                    nearest=closest(kernel, self._kernels),
-                )
+            self._built(kernel, (*path, "schedulers", place), f"'{scheduler}': ")
+        self._built(row.get("kernel"), (*path, "kernel"))
+        for key in ("workloads", "quick"):
+            if key in row:
+                row[key] = self._sizes(row[key], (*path, key))
+        under = row.get("recorded_under")
+        self._among([] if under is None else [under], row["schedulers"], (*path, "recorded_under"))
+        tuned = row.get("tune", ())
+        self._among(tuned, row["schedulers"], (*path, "tune"))
+        for place, scheduler in enumerate(tuned):
+            try:
+                ends_of(specs.scheduler(scheduler))
+            except InputError as error:
+                raise self._wrong((*path, "tune", place), str(error)) from error
+        quick = row.get("quick", ())
+        if quick and len(quick) != len(row["workloads"]):
+            raise self._wrong(
+                (*path, "quick"),
+                f"{len(quick)} workloads, expected {len(row['workloads'])}, as in 'workloads'",
+            )
         claims = [
             self._claim(claim, (*path, "claim", place), row)
             for place, claim in enumerate(row.get("claim", []))
@@ -124,8 +111,38 @@ class _Reader:
             row.get("host", {}),
             {name: float(weight) for name, weight in row.get("weights", {}).items()},
             tuple(claims),
+            under,
+            float(row.get("scale", 1.0)),
+            tuple(quick),
+            float(row.get("quick_scale", row.get("scale", 1.0))),
+            row.get("quick_host", row.get("host", {})),
             row.get("vary_disk", False),
+            tuple(tuned),
+            row.get("kernel"),
         )
+
+    def _built(self, kernel: str | None, path: KeyPath, what: str = "") -> None:
+        """InputError if the study does not build that kernel."""
+        if kernel is not None and kernel not in self._kernels:
+            raise self._wrong(
+                path,
+                f"{what}the study has no [[kernel]] of name '{kernel}'"
+                f"{nearest(kernel, self._kernels)}",
+                found=kernel,
+                nearest=closest(kernel, self._kernels),
+            )
+
+    def _sizes(self, workloads: Sequence[str], path: KeyPath) -> list[str]:
+        """Each size of a sweep, ``numjobs=4..256``, is a workload of its own."""
+        sizes = []
+        for place, text in enumerate(workloads):
+            try:
+                sizes += sweep.expanded(text)
+            except InputError as error:
+                raise self._wrong((*path, place), str(error).removeprefix("--workload ")) from error
+        if twice := next((text for text in sizes if sizes.count(text) > 1), None):
+            raise self._wrong(path, f"'{twice}' is there twice")
+        return sizes
 
     def _claim(self, table: dict[str, Any], path: KeyPath, part: Mapping[str, Any]) -> Claim:
         kind = table.get("kind")
@@ -137,8 +154,8 @@ class _Reader:
             hint = nearest(kind, keys.CLAIMS) if isinstance(kind, str) else f"; {expected}"
             raise self._wrong(
                 (*path, "kind"),
-                f"found {_shown(kind)}{hint}",
-                found=_shown(kind),
+                f"found {tables.shown_value(kind)}{hint}",
+                found=tables.shown_value(kind),
                 expected=one_of,
                 nearest=closest(kind, keys.CLAIMS) if isinstance(kind, str) else None,
             )
@@ -152,6 +169,20 @@ class _Reader:
             raise self._wrong((*path, "job"), f"'{metric}' is a figure of all jobs together")
         if kind == "bound" and not {"least", "most"} & set(row):
             raise self._wrong(path, "a bound needs the key 'least' or 'most'")
+        if METRICS[metric].may_be_zero and kind != "bound":
+            raise self._wrong(
+                (*path, "metric"), f"'{metric}' may be 0; only a claim of the kind 'bound' has it"
+            )
+        if kind == "steady" and metric not in DRIFTING:
+            raise self._wrong(
+                (*path, "metric"),
+                f"no drift of '{metric}' is measured; expected one of {', '.join(DRIFTING)}",
+                found=metric,
+                expected=f"one of {', '.join(DRIFTING)}",
+                nearest=closest(metric, DRIFTING),
+            )
+        if kind == "steady" and "job" in row:
+            raise self._wrong((*path, "job"), "a drift is that of all jobs together")
         percent = row.get("tolerance_percent", (MATTERS - 1) * 100)
         return Claim(
             kind,
@@ -171,55 +202,23 @@ class _Reader:
             row.get("least"),
             row.get("most"),
             row.get("source", self._shared.get("source", "")),
+            row.get("ranked", False),
             row.get("not_reproduced", ""),
         )
 
     def _among(self, names: Iterable[str], there: Sequence[str], path: KeyPath) -> None:
         for place, name in enumerate(names):
             if name not in there:
-                step = name if path[-1] == "values" else place
+                step = {"values": (name,), "recorded_under": ()}.get(str(path[-1]), (place,))
                 raise self._wrong(
-                    (*path, step),
+                    (*path, *step),
                     f"the part has no '{name}'{nearest(name, there)}",
                     found=name,
                     nearest=closest(name, there),
                 )
 
     def _checked(self, table: dict[str, Any], path: KeyPath, rows: Sequence[Key]) -> dict[str, Any]:
-        known = {key.name: key for key in rows}
-        for name in table:
-            if name not in known:
-                raise self._wrong(
-                    (*path, name),
-                    f"there is no such key{nearest(name, known)}",
-                    found=name,
-                    nearest=closest(name, known),
-                )
-        for key in rows:
-            if key.name in table:
-                self._fits(table[key.name], (*path, key.name), key.shape)
-            elif key.default is None:
-                where = f"[[{'.'.join(s for s in path if isinstance(s, str))}]] " if path else ""
-                raise self._wrong(
-                    path,
-                    f"{where}the key '{key.name}' is missing ({key.help}); "
-                    f"expected {key.shape.expected}",
-                    expected=key.shape.expected,
-                )
-        return table
-
-    def _fits(self, value: Any, path: KeyPath, shape: keys.Shape) -> None:
-        if not shape.fits(value):
-            found = _shown(value)
-            raise self._wrong(
-                path,
-                f"found {found}, expected {shape.expected}",
-                found=found,
-                expected=shape.expected,
-            )
-        if shape.of_each is not None:
-            for name, item in value.items():
-                self._fits(item, (*path, name), shape.of_each)
+        return tables.checked(self._file, table, path, rows)
 
     def _wrong(
         self,
@@ -231,21 +230,3 @@ class _Reader:
         nearest: str | None = None,
     ) -> InputError:
         return wrong(self._file, path, message, found=found, expected=expected, nearest=nearest)
-
-
-def _shown(value: Any) -> str:
-    """The value in TOML, shortened."""
-    match value:
-        case bool():
-            text = str(value).lower()
-        case int() if abs(value) >= 1 << 64:
-            text = "a number beyond 64 bits"
-        case str():
-            text = f'"{value}"'
-        case dict():
-            text = "a table"
-        case list() if value and all(isinstance(item, dict) for item in value):
-            text = "tables"
-        case _:
-            text = str(value)
-    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from blklab import rigs
+from blklab import programs, rigs
+from blklab.base.catalogue import Entry
 from blklab.domain import core, defaults, scheduler, specs
 from blklab.domain.comparison import Setup
 from blklab.domain.defaults import LINUX
 from blklab.domain.experiment import SchedulerSpec
+from blklab.domain.space import ends_of
 from blklab.errors import InputError, nearest
 from blklab.rigs.kernel import tools
 from blklab.study import live
@@ -30,6 +32,10 @@ class PlannedPart:
     skipped: tuple[Skipped, ...]
     options: Mapping[str, str | None] = field(default_factory=dict)
     """The rig's options."""
+    simulated: Setup | None = None
+    """What is simulated beside it; its host is that of a guest."""
+    scale: float = 1.0
+    """The published workload is so many times as large."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class Asked:
     """On the rig `live`: the directory or device that replaces all disks."""
     options: Mapping[str, str | None] = field(default_factory=dict)
     """The options of that rig."""
+    quick: bool = False
+    """The small workloads, each once."""
 
 
 def plan(study: Study, asked: Asked | None = None) -> list[PlannedPart]:
@@ -53,6 +61,8 @@ def plan(study: Study, asked: Asked | None = None) -> list[PlannedPart]:
     asked = asked or Asked()
     if asked.rig is not None:
         rigs.check(asked.rig)
+    if asked.quick and not any(part.quick for part in study.parts):
+        raise InputError("--quick: this study has no quick version", str(study.file.path))
     real = _real_disk(study, asked)
     planned = [_part(study, number, asked, real) for number in range(len(study.parts))]
     if not any(part.setup for part in planned):
@@ -99,26 +109,39 @@ def _part(study: Study, number: int, asked: Asked, real: live.RealDisk | None) -
         if there
         else found("disks", part.disks, lambda name: specs.disk(beside(folder, name, ".toml")))
     )
-    loads = found("workloads", part.workloads, lambda n: specs.workload(beside(folder, n, ".fio")))
+    names = part.quick if asked.quick and part.quick else part.workloads
+    key = "workloads" if names is part.workloads else "quick"
+    loads = found(key, names, lambda n: specs.workload(beside(folder, n, ".fio")))
+    if why := _not_runnable(rig, loads):
+        return PlannedPart(part, rig, None, (Skipped(part.name, why),))
     asked_for = found("schedulers", part.schedulers, specs.scheduler)
     reasons = found(
         "schedulers",
         part.schedulers,
         lambda text: _missing(study, specs.scheduler(text), rig, there),
     )
+    beside_it = _simulated(part, rig, asked_for)
     skipped = [
-        Skipped(spec.label, why) for spec, why in zip(asked_for, reasons, strict=True) if why
+        Skipped(spec.label, why)
+        for spec, why in zip(asked_for, reasons, strict=True)
+        if why and spec not in beside_it
     ]
     schedulers = [spec for spec, why in zip(asked_for, reasons, strict=True) if not why]
+    if rig == "sim":
+        schedulers += _moved(part, schedulers)
+    elif part.tune:
+        skipped.append(Skipped(f"tunables of {', '.join(part.tune)}", "needs --rig sim"))
     if not schedulers:
         return PlannedPart(part, rig, None, tuple(skipped))
+    repeats = asked.repeats or (1 if asked.quick else part.repeats)
     try:
-        host, not_there = _host(part, rig)
+        values = part.quick_host if asked.quick else part.host
+        host, not_there = _host(values, rig)
         setup = Setup(
             tuple(disks),
             tuple(loads),
             tuple(schedulers),
-            asked.repeats or part.repeats,
+            repeats,
             study.seed if asked.seed is None else asked.seed,
             host,
             vary_disk=part.vary_disk and rig != live.RIG,
@@ -126,7 +149,37 @@ def _part(study: Study, number: int, asked: Asked, real: live.RealDisk | None) -
     except InputError as error:
         raise study.wrong((*place, "host") if part.host else place, str(error)) from error
     options = there.options if there else {}
-    return PlannedPart(part, rig, setup, (*skipped, *not_there), options)
+    simulated = None
+    if beside_it:
+        of_guest = {**specs.GUEST, **setup.host}
+        simulated = replace(setup, schedulers=tuple(beside_it), host=of_guest)
+    scale = part.quick_scale if asked.quick else part.scale
+    return PlannedPart(part, rig, setup, (*skipped, *not_there), options, simulated, scale)
+
+
+def _moved(part: Part, there: Iterable[SchedulerSpec]) -> list[SchedulerSpec]:
+    """Each tunable of the schedulers that are tuned at both ends of its range, alone."""
+    tuned = [spec for spec in there if spec in map(specs.scheduler, part.tune)]
+    return [moved for spec in tuned for _, _, moved in ends_of(spec)]
+
+
+def _not_runnable(rig: str, loads: Iterable[Entry]) -> str:
+    """The reason if a real program cannot run on that rig of this machine; else empty."""
+    for load in filter(programs.is_program, loads):
+        program = programs.chosen(load).program
+        if rig not in program.rigs:
+            return f"{program.name} does not run on the rig '{rig}'"
+        if why := program.missing():
+            return why
+    return ""
+
+
+def _simulated(part: Part, rig: str, specs_asked: Iterable[SchedulerSpec]) -> list[SchedulerSpec]:
+    """The schedulers that are simulated beside the kernel's."""
+    if rig != "kernel" or part.recorded_under is None:
+        return []
+    known = {info.name for info in core.schedulers()}
+    return [spec for spec in specs_asked if spec.kernel is None and spec.name in known]
 
 
 def _missing(study: Study, spec: SchedulerSpec, rig: str, real: live.RealDisk | None) -> str:
@@ -135,6 +188,9 @@ def _missing(study: Study, spec: SchedulerSpec, rig: str, real: live.RealDisk | 
     InputError if there is no such scheduler. Schedulers from a kernel's patches, files or own
     source are checked only by that kernel.
     """
+    if spec.plugin is not None:
+        scheduler.simulated(spec)
+        return "" if rig == "sim" else "is a plug-in, which needs --rig sim"
     simulated = [info.name for info in core.schedulers()]
     kernel = spec.kernel
     changed = any(
@@ -154,9 +210,9 @@ def _missing(study: Study, spec: SchedulerSpec, rig: str, real: live.RealDisk | 
     return ""
 
 
-def _host(part: Part, rig: str) -> tuple[dict[str, int], list[Skipped]]:
-    """The values of the part's host that the rig supports, and the others."""
-    host = specs.host(f"{name}={value}" for name, value in part.host.items())
+def _host(values: Mapping[str, int], rig: str) -> tuple[dict[str, int], list[Skipped]]:
+    """Those of the host's values that the rig supports, and the others."""
+    host = specs.host(f"{name}={value}" for name, value in values.items())
     if rig == live.RIG:
         why = f"with --rig {live.RIG} the host is this machine"
         return {}, [Skipped(f"host {name}={value}", why) for name, value in host.items()]
@@ -175,7 +231,12 @@ def _host(part: Part, rig: str) -> tuple[dict[str, int], list[Skipped]]:
 
 def count(planned: Iterable[PlannedPart]) -> int:
     """The number of runs."""
+    planned = list(planned)
     setups = [part.setup for part in planned if part.setup is not None]
-    return sum(
-        len(s.disks) * len(s.workloads) * len(s.schedulers) * s.repeats for s in setups
-    )  # fmt: skip
+    beside = [part.simulated for part in planned if part.simulated is not None]
+    return sum(setup.runs for setup in setups) + sum(map(units, beside))
+
+
+def units(setup: Setup) -> int:
+    """The steps of a simulation, each with all of its schedulers."""
+    return len(setup.disks) * len(setup.workloads) * setup.repeats

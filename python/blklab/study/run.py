@@ -1,4 +1,5 @@
-"""Run a planned study; each part gives the results of a comparison."""
+"""Run a planned study; each part gives the results of a comparison, and of a simulation beside
+it."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from blklab.domain.comparison import plan
 from blklab.domain.events import Keeper, Nowhere
 from blklab.domain.experiment import RigSpec
 from blklab.domain.setup import SetupData
-from blklab.execute import Local, carry_out
+from blklab.execute import Place, carry_out, take_over
 from blklab.experiment.describe import describe
 from blklab.rigs import Rig
 from blklab.rigs import rig as rig_of
-from blklab.study import kernels
+from blklab.study import kernels, simulated
 from blklab.study.model import Outcome
 from blklab.study.plan import PlannedPart
 
@@ -45,12 +46,12 @@ def ready(planned: Sequence[PlannedPart], built: Sequence[kernels.BuiltKernel]) 
 
 def run(
     parts: Sequence[Ready],
-    jobs: int,
+    where: Place,
     done: Callable[[Any], None],
     keepers: Callable[[], Mapping[str, Keeper]],
     tell: Callable[[str], None],
 ) -> list[Outcome]:
-    """Run part after part, `jobs` runs at a time. `done` is called after each run, and the part's
+    """Run part after part. `done` is called after each run, and the part's
     keeper, which `keepers` returns before the first run, stores it; `tell` receives notes for the
     user. BlklabError if a run fails."""
     outcomes = []
@@ -60,9 +61,15 @@ def run(
             runs = plan(part.planned.setup)
             with part.rig.prepared([planned.experiment for planned in runs], tell):
                 keeper = keepers().get(name) or Nowhere("")
-                measured = carry_out(runs, part.rig, Local(jobs, part.rig), done, keeper)
+                if where.takes_over:
+                    take_over(runs, part.rig, keeper)
+                measured = carry_out(runs, part.rig, where.executor(part.rig), done, keeper)
             results = results_file.Results(part.described, tuple(measured))
-        outcomes.append(Outcome(name, part.planned.rig, results, part.planned.skipped))
+        beside = None
+        if results:
+            beside = simulated.run(part.planned, part.rig, where.max_parallel, done)
+        planned = part.planned
+        outcomes.append(Outcome(name, planned.rig, results, planned.skipped, beside, planned.scale))
     return outcomes
 
 
@@ -70,4 +77,5 @@ def _place(part: PlannedPart, built: Sequence[kernels.BuiltKernel]) -> Rig:
     if part.rig != "kernel":
         return rig_of(RigSpec.of_options(part.rig, part.options))
     used = kernels.needed([part])
-    return kernels.rig([kernel for kernel in built if kernel.order.name in used])
+    of_part = [kernel for kernel in built if kernel.order.name in used]
+    return kernels.rig(of_part, kernels.default_of(part))

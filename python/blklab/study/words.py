@@ -8,8 +8,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from blklab.base.units import number_text
+from blklab.experiment.metrics import METRICS
 from blklab.experiment.statistics import Interval
+from blklab.study.effects import effects as tunables
+from blklab.study.effects import lines as effect_lines
 from blklab.study.judge import NOT_KNOWN, NOT_REPRODUCED, REPRODUCED, Judgement
+from blklab.study.trust import Trust, trust
+
+__all__ = [
+    "Statement",
+    "StatementPlace",
+    "Trust",
+    "effect_lines",
+    "factor_text",
+    "figure",
+    "statements",
+    "tally",
+    "trust",
+    "tunables",
+]
 
 _SAYS_WHAT = ("MB/s", "MiB/s", "KiB/s", "IOPS")
 """Units that need no metric's name."""
@@ -28,6 +45,29 @@ class StatementPlace:
     def is_table(self) -> bool:
         """Whether published and measured figures are shown side by side."""
         return self.rows[0].kind in _TABLES
+
+    @property
+    def explained(self) -> str:
+        """What the run with the figure that is furthest from the published one did; empty if all
+        are near."""
+        far = [
+            (abs(math.log(row.factor)), row) for row in self.rows if row.explained and row.factor
+        ]
+        return max(far, key=lambda pair: pair[0])[1].explained if far else ""
+
+    @property
+    def most(self) -> float:
+        """The largest published or measured figure, for bars; 0 if the place has none."""
+        if self.rows[0].kind != "figures":
+            return 0.0
+        both = (value for row in self.rows for value in (row.published, row.measured))
+        return max((value.estimate for value in both if value is not None), default=0.0)
+
+    @property
+    def better(self) -> str:
+        """``lower`` or ``higher``: which figures are better; empty if that is not known."""
+        metric = METRICS.get(self.rows[0].metric)
+        return "" if metric is None else "higher" if metric.more_is_better else "lower"
 
 
 @dataclass(frozen=True)
@@ -69,6 +109,11 @@ def _what(row: Judgement) -> str:
     unit, comma, job = row.unit.partition(",")
     named = row.metric and row.kind not in _TABLES and unit not in _SAYS_WHAT
     return f"{row.metric if named else unit}{comma}{job}"
+
+
+def factor_text(value: float | None) -> str:
+    """``0.93``; ``-`` if it is not known."""
+    return "-" if value is None else number_text(value)
 
 
 def figure(value: Interval | None) -> str:

@@ -83,14 +83,15 @@ class Bench:
         }
         keys = list(missing)
 
-        def ended(event: Ended) -> None:
-            assert isinstance(event.found, KeptRun), "figures were asked for"
-            found = event.found.measurement
-            jobs = tuple(job.name for job in found.jobs)
-            values = self.question.objective.values(found)
-            self.tried.keep(Run(keys[event.number], values, jobs))
-            self.made += 1
-            self.ended(event)
+        def ended(events: Sequence[Ended]) -> None:
+            for event in events:
+                assert isinstance(event.found, KeptRun), "figures were asked for"
+                found = event.found.measurement
+                jobs = tuple(job.name for job in found.jobs)
+                values = self.question.objective.values(found)
+                self.tried.keep(Run(keys[event.number], values, jobs))
+                self.made += 1
+                self.ended(event)
 
         def failed(event: Failed) -> None:
             spec, _ = missing[keys[event.number]]

@@ -29,8 +29,8 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.trial import TrialState
 
 from blklab.domain.experiment import SchedulerSpec
+from blklab.domain.space import Space
 from blklab.tuning.bench import Bench, Score
-from blklab.tuning.space import Space
 
 WORTH = math.log(1.005)
 """A change that brings less is not kept: 0.5 %."""

@@ -14,7 +14,7 @@ impl Block {
     /// all others. True if it did.
     #[inline]
     pub(super) fn issued_directly(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) -> bool {
-        if !self.is_none || !self.to_run.is_empty() || self.queue_command_waits() {
+        if !self.is_none || self.rules.drains || !self.to_run.is_empty() || self.queue_command_waits() {
             return false;
         }
         let hw_queue = self.requests[id].hw_queue;
@@ -104,6 +104,10 @@ impl Block {
         for index in 0..self.to_run.len() {
             let hw_queue = self.to_run[index];
             self.hw_queues[usize::from(hw_queue)].to_run = false;
+            if self.rules.drains {
+                self.run_draining(now, hw_queue, disk);
+                continue;
+            }
             if self.rules.refuses {
                 self.run_refusing(now, hw_queue, disk);
                 continue;

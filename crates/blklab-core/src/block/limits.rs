@@ -22,7 +22,7 @@ const WBT_FLASH: Nanos = Nanos::from_millis(2);
 /// Limits of a queue under the scheduler `info` on `host`.
 ///
 /// `nr_requests`: twice the number of tags, at most 256, under a multi-queue scheduler
-/// (`blk_mq_init_sched`); the number of tags under none; 128 in each direction for the
+/// (`blk_mq_init_sched`; before 4.14 256); the number of tags under none; 128 in each direction for the
 /// single-queue schedulers.
 pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Settings) -> QueueLimits {
     let cpus = host.kernel_cpus;
@@ -32,6 +32,9 @@ pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Setting
     let tags = adapter.map_or(disk.queue_depth, |tags| disk.queue_depth.max(tags));
     let kernels_choice = match info.generation {
         Generation::SingleQueue => DEFAULT_REQUESTS,
+        Generation::MultiQueue if info.is_elevator() && !host.kernel.requests_follow_tags => {
+            2 * DEFAULT_REQUESTS
+        }
         Generation::MultiQueue if info.is_elevator() => 2 * tags.min(DEFAULT_REQUESTS),
         Generation::MultiQueue => tags,
     };
@@ -110,7 +113,8 @@ mod tests {
 
     #[test]
     fn the_largest_request_and_the_read_ahead_are_those_of_the_version_and_of_the_single_queue_layer() {
-        let [old, new] = [VERSIONS[0].1, VERSIONS[1].1];
+        let [.., old, new] = *VERSIONS else { panic!("two versions") };
+        let [old, new] = [old.1, new.1];
         let shipped = catalogue::model("wd10ezrx").expect("a shipped disk").build(1).limits().clone();
         let disk = |rotational, max_hw_kib: u32| DiskLimits {
             rotational,

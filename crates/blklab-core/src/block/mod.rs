@@ -30,6 +30,7 @@ macro_rules! queue {
 }
 
 mod dispatch;
+mod draining;
 mod flush;
 mod limits;
 mod merging;
@@ -51,6 +52,7 @@ use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
 use crate::request::{Bio, BioChain, Op, ProcessId, Request, RequestId, RequestSlab};
 use crate::result::DiskCounters;
 use crate::scheduler::journal::{Journal, Note};
+use crate::scheduler::plugin::Fault;
 use crate::scheduler::{AnyScheduler, Generation, QueueLimits, Tasks};
 use crate::units::Nanos;
 use recording::Recording;
@@ -59,8 +61,8 @@ use refused::Refused;
 use flush::Flushes;
 pub use limits::{queue_limits, read_ahead};
 pub use recording::KERNEL;
-use rules::Rules;
 pub use rules::{Admission, Manner};
+use rules::{Merges, Rules};
 pub use stream::{BIO_SECTORS, BioStream};
 use tags::{NO_TAG, Order, Tags};
 pub use wbt::Place;
@@ -325,7 +327,9 @@ impl Block {
             return submitted;
         }
         if manner.is_first() {
-            if self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio) {
+            let merges = self.rules.merges == Merges::Always
+                || (self.rules.merges == Merges::WithoutPlug && !manner.plugged);
+            if self.merge_into_plug(now, bio) || merges && self.merge_into_waiting(now, bio) {
                 return Submitted::Taken;
             }
             if !self.has_place(now, bio) {
@@ -410,6 +414,11 @@ impl Block {
             return u32::MAX;
         }
         self.scheduler.depth_limit(&queue!(self, now), bio.process, bio.op, bio.sync)
+    }
+
+    /// An I/O of at most a bio on a device has a plug, unless the call waits for it.
+    pub fn plugs_queued_device_io(&self) -> bool {
+        self.rules.plugs_queued_device_io
     }
 
     /// True if a bio of that kind would get a request of the single queue now.
@@ -615,6 +624,11 @@ impl Block {
         if let Some(journal) = self.scheduler.journal() {
             journal.keep_until(window.from, window.until, DECISIONS_PER_REQUEST * window.requests);
         }
+    }
+
+    /// What the scheduler, a plug-in, did wrong, with its name.
+    pub fn fault(&self) -> Option<(&'static str, Fault)> {
+        self.scheduler.fault().map(|fault| (self.scheduler.info().name, fault))
     }
 
     /// The scheduler's notes, and the number that did not fit; `None` if the journal is off.

@@ -63,9 +63,32 @@ impl Refused {
         !self.is_empty() || self.is_busy()
     }
 
-    /// A flush goes to the driver before all others (`BLK_MQ_INSERT_AT_HEAD`).
-    pub fn put_first(&mut self, flush: RequestId) {
-        self.requests.push_front(flush);
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// It goes to the driver before all others: a flush (`BLK_MQ_INSERT_AT_HEAD`), or what was refused last
+    /// before Linux 4.14.
+    pub fn put_first(&mut self, id: RequestId) {
+        self.requests.push_front(id);
+    }
+
+    pub fn put_last(&mut self, id: RequestId) {
+        self.requests.push_back(id);
+    }
+
+    pub fn take_first(&mut self) -> Option<RequestId> {
+        self.requests.pop_front()
+    }
+
+    /// A run tries the list.
+    pub fn set_tried(&mut self) {
+        self.tried = true;
+    }
+
+    /// A run has tried the list since the last completion.
+    pub fn is_tried(&self) -> bool {
+        self.tried
     }
 
     /// Requests have lately been refused.
@@ -102,7 +125,7 @@ impl Block {
     }
 
     /// The driver takes the first of the refused requests.
-    fn takes_refused(&self, hw_queue: u16) -> bool {
+    pub(super) fn takes_refused(&self, hw_queue: u16) -> bool {
         let queue = &self.hw_queues[usize::from(hw_queue)];
         let is_flush = |&id: &RequestId| self.requests[id].op == Op::Flush;
         let is_sent_back = self.rules.flush_alone
@@ -232,7 +255,7 @@ impl Block {
     }
 
     /// Takes the first request out of the software queue, which is all of `none`.
-    fn take_queued(&mut self, now: Nanos, hw_queue: u16) -> Option<RequestId> {
+    pub(super) fn take_queued(&mut self, now: Nanos, hw_queue: u16) -> Option<RequestId> {
         let AnyScheduler::None(software_queue) = &mut self.scheduler else { return None };
         software_queue.dispatch(&queue!(self, now), hw_queue)
     }
@@ -244,14 +267,19 @@ impl Block {
         self.issue_refused(now, hw_queue, disk)
     }
 
-    /// Issues requests of the list in order; false if the disk does not take all of them.
-    fn issue_refused(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) -> bool {
-        let index = usize::from(hw_queue);
+    /// Issues requests of the list in order, as far as the disk takes them.
+    pub(super) fn issue_from_list(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
         while self.takes_refused(hw_queue)
-            && let Some(id) = self.hw_queues[index].refused.requests.pop_front()
+            && let Some(id) = self.hw_queues[usize::from(hw_queue)].refused.take_first()
         {
             self.issue(now, id, disk);
         }
+    }
+
+    /// Issues requests of the list in order; false if the disk does not take all of them.
+    fn issue_refused(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) -> bool {
+        let index = usize::from(hw_queue);
+        self.issue_from_list(now, hw_queue, disk);
         let is_out_of_budget = self.is_out_of_budget(hw_queue);
         let queue = &mut self.hw_queues[index];
         if queue.refused.is_empty() {

@@ -29,6 +29,8 @@ pub(super) struct Rules {
     /// `kblockd` does, once its CPU is free of the submitter; everything that has come until then
     /// is sorted and merged together (`blk_mq_submit_bio`).
     pub runs_without_plug: bool,
+    /// See [`Kernel::plugs_queued_device_io`](crate::kernel::Kernel::plugs_queued_device_io).
+    pub plugs_queued_device_io: bool,
     /// See [`Kernel::reads_blocks_without_plug`](crate::kernel::Kernel::reads_blocks_without_plug).
     pub reads_blocks_without_plug: bool,
     /// Each completion runs the queue (`scsi_run_queue` of `scsi_end_request`). Otherwise only a
@@ -37,6 +39,13 @@ pub(super) struct Rules {
     /// The driver takes a request out of the scheduler before it checks whether the disk takes one
     /// more (`scsi_request_fn`).
     pub peeks: bool,
+    /// A run of which the disk takes nothing takes one more request out of the scheduler; see
+    /// [`super::draining`].
+    pub drains: bool,
+    /// The driver has more tags than the disk takes commands.
+    pub spare_tags: bool,
+    /// When a bio is merged with a waiting request.
+    pub merges: Merges,
     /// Without a scheduler the driver may refuse a request that is already out of the software
     /// queue, because the disk is full; see [`super::refused`].
     pub refuses: bool,
@@ -71,13 +80,45 @@ impl Rules {
                 joins_without_plug: false,
                 plugs_each_bio: false,
                 runs_without_plug: true,
+                plugs_queued_device_io: false,
                 reads_blocks_without_plug: false,
                 always_restarts: true,
                 peeks: true,
+                drains: false,
+                spare_tags: false,
+                merges: Merges::Always,
                 refuses: false,
                 flush_alone: is_libata,
                 keeps_flush: true,
                 asks_in_vain: true,
+                tags,
+                clock_stands,
+            },
+            Generation::MultiQueue if !host.kernel.leaves_requests_in_scheduler => Rules {
+                // With several hardware queues a plug keeps one request, and issues the one before it.
+                plug_requests: if disk.hw_queues > 1 { 1 } else { 16 },
+                plug_merges: usize::MAX,
+                plug_sorted: !host.kernel.plugs_in_order,
+                joins_without_plug: true,
+                plugs_each_bio: false,
+                runs_without_plug: !scheduler.is_elevator() && disk.hw_queues > 1,
+                plugs_queued_device_io: host.kernel.plugs_queued_device_io,
+                reads_blocks_without_plug: false,
+                // SCSI runs the queue at each completion (`scsi_end_request`).
+                always_restarts: host.has_budget(disk),
+                peeks: false,
+                drains: true,
+                spare_tags: disk.adapter_tags.is_some_and(|tags| tags > disk.queue_depth),
+                merges: match scheduler.name {
+                    _ if host.kernel.software_queues_merge => Merges::Always,
+                    "none" => Merges::WithoutPlug,
+                    "kyber" => Merges::Never,
+                    _ => Merges::Always,
+                },
+                refuses: false,
+                flush_alone: is_libata,
+                keeps_flush: host.kernel.keeps_flush,
+                asks_in_vain: false,
                 tags,
                 clock_stands,
             },
@@ -88,9 +129,13 @@ impl Rules {
                 joins_without_plug: true,
                 plugs_each_bio: host.kernel.plugs_each_bio,
                 runs_without_plug: !scheduler.is_elevator(),
+                plugs_queued_device_io: host.kernel.plugs_queued_device_io,
                 reads_blocks_without_plug: host.kernel.reads_blocks_without_plug && !host.plugs_small_reads,
                 always_restarts: false,
                 peeks: !host.has_budget(disk),
+                drains: false,
+                spare_tags: false,
+                merges: Merges::Always,
                 refuses: host.has_budget(disk) && !scheduler.is_elevator(),
                 flush_alone: is_libata,
                 keeps_flush: host.kernel.keeps_flush,
@@ -100,6 +145,17 @@ impl Rules {
             },
         }
     }
+}
+
+/// When a bio is merged with a request that waits, not in a plug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Merges {
+    /// At all times.
+    Always,
+    /// If the bio comes without a plug (`blk_mq_merge_queue_io`).
+    WithoutPlug,
+    /// Never.
+    Never,
 }
 
 /// How a bio is submitted.

@@ -1,6 +1,10 @@
 //! When requests are dispatched, and how the block layer of 4.12 differs from blk-mq. Mostly on a
 //! disk that takes one command at a time, so that requests complete in the order of dispatch.
 
+mod draining;
+mod flush;
+mod refused;
+
 use super::*;
 use crate::disk::catalogue;
 use crate::host::Host;
@@ -332,17 +336,6 @@ fn a_flush_of_a_plug_dispatches_the_requests_of_the_woken_worker() {
 }
 
 #[test]
-fn a_flush_waits_for_the_worker() {
-    let mut rig = Rig::new("none");
-    let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
-    rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk);
-    rig.block.unplug(rig.now, &mut rig.disk);
-    assert_eq!((rig.block.flushes.running.len(), rig.block.in_flight), (1, 0));
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
-    assert_eq!(rig.block.in_flight, 1);
-}
-
-#[test]
 fn a_scheduler_that_holds_requests_back_is_asked_by_a_timer_and_not_by_completions() {
     // A request of the idle class must wait while a real-time request is in flight.
     let mut rig = Rig::with_depth("mq-deadline", true, 2);
@@ -392,89 +385,6 @@ fn a_completion_runs_the_queue_of_a_disk_that_was_full() {
 }
 
 #[test]
-fn a_flush_does_not_make_the_worker_forget_what_it_was_to_do_later() {
-    let mut rig = Rig::with_depth("mq-deadline", true, 2);
-    for (class, sector) in [(PrioClass::RealTime, 900), (PrioClass::Idle, 100)] {
-        rig.block.submit(rig.now, &with_class(class, sector), WITHOUT_PLUG, &mut rig.disk);
-    }
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
-    assert_eq!(rig.end_one(), [900]);
-    let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
-    rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk);
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
-    assert_eq!(
-        rig.end_all(),
-        [vec![FLUSHED], vec![100]],
-        "the flush, and what the idle class has waited for"
-    );
-}
-
-/// libata lets no queued command be at the disk beside a flush.
-#[test]
-fn a_flush_of_a_sata_disk_waits_for_what_is_there_and_everything_else_for_the_flush() {
-    for scheduler in ["none", "mq-deadline", "kyber", "bfq", "deadline"] {
-        let mut rig = Rig::with_depth(scheduler, true, 8);
-        rig.plug([900, 5_000]);
-        let before = rig.block.in_flight;
-        assert!(before > 0, "{scheduler}");
-        rig.flush();
-        rig.plug([100]);
-        let ended = rig.end_all();
-        let flush = ended.iter().position(|owners| owners == &[FLUSHED]).expect("it ends");
-        assert_eq!(flush, before as usize, "{scheduler}: after what was at the disk: {ended:?}");
-        assert_eq!(ended.last(), Some(&vec![100]), "{scheduler}: {ended:?}");
-    }
-}
-
-#[test]
-fn nothing_else_goes_to_a_sata_disk_that_has_a_flush() {
-    for scheduler in ["none", "mq-deadline", "kyber", "bfq", "deadline"] {
-        let mut rig = Rig::with_depth(scheduler, true, 8);
-        rig.flush();
-        rig.plug([100]);
-        assert_eq!(rig.block.in_flight, 1, "{scheduler}: the flush");
-        assert_eq!(rig.end_all(), [vec![FLUSHED], vec![100]], "{scheduler}");
-    }
-}
-
-#[test]
-fn before_linux_7_a_flush_is_sent_back_while_the_disk_has_other_commands_and_nothing_passes_it() {
-    for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
-        for (number, with_flush) in [(6012, 3), (7003, 4)] {
-            let mut rig = Rig::on(linux(number), scheduler, 8);
-            rig.plug([1000, 3000, 5000]);
-            rig.flush();
-            assert_eq!(rig.block.in_flight, with_flush, "{scheduler}: with the driver");
-            rig.plug([100]);
-            rig.submit_as(7000, WITHOUT_PLUG);
-            rig.block.run_worker(rig.now, 0, &mut rig.disk);
-            assert_eq!(rig.block.in_flight, with_flush, "{scheduler}: nothing else");
-            let ended = rig.end_all();
-            assert_eq!(ended[3], [FLUSHED], "{scheduler}: {ended:?}");
-            assert_eq!(ended.concat().len(), 6, "{scheduler}: all end");
-        }
-    }
-}
-
-#[test]
-fn behind_other_transports_a_flush_is_at_the_disk_beside_others() {
-    let mut rig = Rig::with_depth("mq-deadline", false, 8);
-    rig.plug([900]);
-    rig.flush();
-    rig.plug([100]);
-    assert_eq!(rig.block.in_flight, 3);
-}
-
-#[test]
-fn one_flush_is_with_the_disk_and_those_that_come_meanwhile_share_the_next() {
-    let mut rig = Rig::with_depth("mq-deadline", true, 8);
-    (0..3).for_each(|_| rig.flush());
-    assert_eq!(rig.block.in_flight, 1);
-    assert_eq!(rig.end_all(), [vec![FLUSHED], vec![FLUSHED; 2]]);
-    assert_eq!(rig.block.counters.flush_ios, 2);
-}
-
-#[test]
 fn a_request_that_grows_at_both_ends_serves_all_its_bios_upwards() {
     let mut rig = Rig::new("noop");
     rig.plug([100]);
@@ -516,17 +426,6 @@ fn a_plug_is_flushed_behind_a_request_of_128_kib() {
 }
 
 #[test]
-fn fua_is_asked_only_of_a_disk_with_a_volatile_cache() {
-    for volatile in [true, false] {
-        let mut rig = Rig::new("none");
-        rig.block.volatile_write_cache = volatile;
-        let write = Bio { op: Op::Write, fua: true, ..read(100, 100) };
-        rig.block.submit(rig.now, &write, Manner::PLUGGED, &mut rig.disk);
-        assert_eq!(rig.block.requests[rig.block.plug[0]].fua, volatile);
-    }
-}
-
-#[test]
 fn an_io_counts_one_part_for_each_bio_that_it_is_cut_into() {
     // A bio holds 2048 sectors and is split at the queue's limit.
     for (sectors, max_sectors, parts) in
@@ -534,18 +433,6 @@ fn an_io_counts_one_part_for_each_bio_that_it_is_cut_into() {
     {
         assert_eq!(BioStream::parts(sectors, max_sectors), parts, "{sectors} at {max_sectors}");
     }
-}
-
-#[test]
-fn without_a_scheduler_a_refused_request_of_a_plug_takes_no_merges_and_the_rest_of_the_plug_does() {
-    let mut rig = Rig::new("none");
-    rig.plug([9000]);
-    rig.plug([100]);
-    rig.plug([108]);
-    rig.plug([2000, 3000]);
-    rig.plug([2008, 3008]);
-    let expected = [vec![9000], vec![100], vec![108], vec![2000], vec![2008], vec![3000, 3008]];
-    assert_eq!(rig.end_all(), expected, "the refused ones in order, then the others");
 }
 
 #[test]
@@ -574,175 +461,6 @@ fn a_request_that_was_too_large_for_a_bio_is_passed_over_when_the_next_one_looks
     rig.block.run_worker(rig.now, 0, &mut rig.disk);
     let expected = [vec![9000], vec![184, 192], vec![200], vec![2760]];
     assert_eq!(rig.end_all(), expected, "192 adjoins the large one, too, which has refused 2760");
-}
-
-#[test]
-fn requests_without_a_plug_are_refused_together_and_later_ones_merge_while_the_queue_is_busy() {
-    let mut rig = Rig::new("none");
-    for sector in [9000, 100, 108, 116] {
-        rig.submit_as(sector, WITHOUT_PLUG);
-    }
-    assert_eq!(rig.end_one(), [9000]);
-    assert_eq!(rig.end_one(), [100], "refused: the others did not merge with it");
-    assert_eq!(rig.end_all(), [vec![108, 116]]);
-    // A refusal, and the worker's second try, which the submitter's sleep would have begun earlier.
-    for sector in [9000, 100] {
-        rig.submit_as(sector, WITHOUT_PLUG);
-    }
-    assert!(rig.block.hw_queues[0].refused.is_busy());
-    for _ in 0..4 {
-        rig.end_all();
-        rig.submit_as(9000, WITHOUT_PLUG);
-        rig.block.run_worker(rig.now, 0, &mut rig.disk);
-    }
-    assert!(!rig.block.hw_queues[0].refused.is_busy(), "nothing was refused for some time");
-}
-
-#[test]
-fn a_plug_that_is_flushed_because_its_owner_sleeps_is_not_refused() {
-    let mut rig = Rig::new("none");
-    rig.plug([9000]);
-    for sector in [100, 200] {
-        rig.submit_as(sector, Manner::PLUGGED);
-    }
-    // Busy, so that the run leaves the requests in the software queue.
-    rig.plug([5000]);
-    rig.submit_as(300, Manner::PLUGGED);
-    rig.block.unplug_asleep(rig.now, &mut rig.disk);
-    rig.submit_as(308, WITHOUT_PLUG);
-    let expected = [vec![9000], vec![100], vec![200], vec![5000], vec![300, 308]];
-    assert_eq!(rig.end_all(), expected);
-}
-
-#[test]
-fn a_refused_request_is_tried_again_after_three_milliseconds() {
-    let mut rig = Rig::new("none");
-    rig.plug([9000]);
-    assert_eq!(rig.block.next_timer(), Nanos::NEVER);
-    rig.plug([100]);
-    // A tick is a millisecond, and timers are never early.
-    assert_eq!(rig.block.next_timer(), Nanos::from_millis(4));
-    rig.block.timer(Nanos::from_millis(4));
-    rig.block.run(Nanos::from_millis(4), &mut rig.disk);
-    assert_eq!(rig.block.next_timer(), Nanos::from_millis(8), "the disk is still full");
-    assert_eq!(rig.end_all(), [[9000], [100]]);
-}
-
-#[test]
-fn a_driver_that_refuses_nothing_leaves_no_request_in_its_list() {
-    for scheduler in ["mq-deadline", "kyber", "bfq"] {
-        let mut rig = Rig::new(scheduler);
-        rig.plug([9000]);
-        rig.plug([100, 300]);
-        rig.plug([108]);
-        assert!(rig.block.hw_queues[0].refused.is_empty(), "{scheduler}");
-        assert!(rig.end_all().contains(&vec![100, 108]), "{scheduler}");
-    }
-}
-
-/// Submits a flush and leaves it to the worker.
-fn flush_later(rig: &mut Rig, owner: u64) -> Submitted {
-    let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, owner) };
-    rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk)
-}
-
-/// A durable write of eight sectors.
-fn durable(sector: u64) -> Bio {
-    Bio { op: Op::Write, fua: true, ..read(sector, sector) }
-}
-
-#[test]
-fn a_flush_that_finds_the_disk_full_is_refused_and_nothing_passes_it() {
-    for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
-        let mut rig = Rig::with_depth(scheduler, true, 1);
-        rig.plug([900]);
-        rig.flush();
-        assert_eq!(rig.block.in_flight, 1, "{scheduler}");
-        assert!(rig.block.hw_queues[0].refused.is_busy(), "{scheduler}: it counts in dispatch_busy");
-        rig.plug([100]);
-        assert_eq!(rig.end_all(), [[900], [FLUSHED], [100]], "{scheduler}");
-    }
-}
-
-#[test]
-fn bios_that_come_after_a_flush_was_made_share_the_next_one_even_if_it_waits_for_the_disk() {
-    let mut rig = Rig::with_depth("mq-deadline", true, 1);
-    rig.plug([900]);
-    (0..3).for_each(|_| rig.flush());
-    assert_eq!(rig.end_all(), [vec![900], vec![FLUSHED], vec![FLUSHED; 2]]);
-}
-
-#[test]
-fn of_the_next_flush_and_refused_requests_the_flush_goes_first_if_the_disk_was_out_of_budget() {
-    let served = |runs_meanwhile: bool| {
-        let mut rig = Rig::with_depth("mq-deadline", true, 8);
-        rig.plug([100]);
-        rig.flush();
-        rig.plug([9_000]);
-        rig.block.run_worker(rig.now, 0, &mut rig.disk);
-        // Out of budget until now: the end of a command makes SCSI ask the driver again.
-        assert_eq!(rig.end_one(), [100]);
-        flush_later(&mut rig, FLUSHED - 1);
-        if runs_meanwhile {
-            rig.plug([9_100]);
-        }
-        rig.end_all().concat()
-    };
-    assert_eq!(served(false), [FLUSHED, 9_000, FLUSHED - 1]);
-    assert_eq!(served(true), [FLUSHED, FLUSHED - 1, 9_000, 9_100]);
-}
-
-#[test]
-fn a_queue_that_refuses_nothing_any_more_is_not_busy_for_long_under_a_scheduler_either() {
-    let mut rig = Rig::with_depth("mq-deadline", true, 8);
-    rig.flush();
-    rig.plug([100]);
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
-    assert!(rig.block.hw_queues[0].refused.is_busy());
-    assert_eq!(rig.end_one(), [FLUSHED]);
-    for sector in 1..10 {
-        rig.plug([sector * 1_000]);
-    }
-    assert!(!rig.block.hw_queues[0].refused.is_busy());
-}
-
-#[test]
-fn a_bio_that_flushes_has_a_tag_until_the_flush_has_ended_and_waits_for_one() {
-    let mut rig = Rig::with_depth("mq-deadline:nr_requests=4", true, 1);
-    rig.plug([100, 1_000, 2_000]);
-    assert_eq!(flush_later(&mut rig, FLUSHED), Submitted::Taken);
-    assert!(matches!(flush_later(&mut rig, FLUSHED), Submitted::NoRequest(_)));
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
-    assert_eq!(rig.end_one(), [100]);
-    assert_eq!(flush_later(&mut rig, FLUSHED), Submitted::Taken);
-    assert!(matches!(rig.submit_as(3_000, Manner::PLUGGED), Submitted::NoRequest(_)));
-    assert_eq!(rig.end_all().len(), 4);
-    assert_eq!(rig.block.hw_queues[0].allocated, [0, 0]);
-}
-
-#[test]
-fn no_flush_begins_while_the_data_of_a_durable_write_are_under_way() {
-    let mut rig = Rig::with_depth("none", true, 8);
-    rig.block.flush_after_fua = true;
-    for sector in [100, 9_000_000] {
-        rig.block.submit(rig.now, &durable(sector), WITHOUT_PLUG, &mut rig.disk);
-    }
-    assert_eq!(rig.block.in_flight, 2);
-    let ended = rig.end_all();
-    assert_eq!(ended.len(), 1, "both with one flush: {ended:?}");
-    assert_eq!((rig.block.counters.write_ios, rig.block.counters.flush_ios), (2, 1));
-    assert_eq!(rig.block.hw_queues[0].allocated, [0, 0]);
-}
-
-#[test]
-fn after_a_flush_the_next_completion_runs_the_queue() {
-    // A request of the idle class must wait while a real-time request is in flight.
-    let mut rig = Rig::with_depth("mq-deadline", false, 8);
-    rig.block.submit(rig.now, &with_class(PrioClass::RealTime, 900), WITHOUT_PLUG, &mut rig.disk);
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
-    rig.block.submit(rig.now, &with_class(PrioClass::Idle, 100), WITHOUT_PLUG, &mut rig.disk);
-    rig.flush();
-    assert!(rig.block.hw_queues[0].restart, "the flush was in the list of the driver");
 }
 
 #[test]

@@ -28,6 +28,7 @@ use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
 use crate::request::ProcessId;
 use crate::result::DiskCounters;
 use crate::scheduler::journal::Note;
+use crate::scheduler::plugin::Fault;
 use crate::scheduler::spec::SchedulerSpec;
 use crate::scheduler::{AnyScheduler, Tasks};
 use crate::tunable::Settings;
@@ -127,8 +128,7 @@ impl Machine<'_> {
             if !takes_places {
                 limits.wbt_target = Nanos::ZERO;
             }
-            let elevator = AnyScheduler::new(scheduler.info.name, &scheduler.settings, &limits, &tasks)
-                .expect("a specification names a scheduler of the registry");
+            let elevator = AnyScheduler::of(scheduler, &limits, &tasks);
             let block = Block::new(&disk, limits, elevator, tasks.clone(), &host);
             // Drivers of real disks have no thread; a constant disk stands for a device that has one.
             let is_real = !matches!(disk, AnyDisk::Constant(_));
@@ -180,7 +180,7 @@ pub struct Watch {
 }
 
 /// Why there is no result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RunError {
     /// [`Watch::cancel`] was set.
     #[error("cancelled")]
@@ -191,6 +191,16 @@ pub enum RunError {
     /// The next event would be after [`HORIZON`].
     #[error("the next I/O would be more than 292 years of virtual time away; give the jobs a runtime")]
     Endless,
+    /// A plug-in broke a rule or failed.
+    #[error("plug-in {name}, at {at} of virtual time: {reason}")]
+    Plugin {
+        /// The scheduler's name.
+        name: &'static str,
+        /// The virtual time.
+        at: Nanos,
+        /// In a few words.
+        reason: String,
+    },
 }
 
 /// A device's measurements.
@@ -254,7 +264,10 @@ impl<S: Source> Engine<S> {
     /// # Errors
     /// See [`RunError`].
     pub fn run(mut self, watch: &Watch) -> Result<Measured<S::Measured>, RunError> {
-        self.run_processes(watch)?;
+        let ended = self.run_processes(watch);
+        // The reason of any other error.
+        self.check_plugins()?;
+        ended?;
         Ok(self.finish())
     }
 
@@ -333,8 +346,16 @@ impl<S: Source> Engine<S> {
             if watch.cancel.load(Ordering::Relaxed) {
                 return Err(RunError::Cancelled);
             }
+            self.check_plugins()?;
         }
         Ok(())
+    }
+
+    /// A plug-in that has failed ends the run.
+    #[cold]
+    fn check_plugins(&self) -> Result<(), RunError> {
+        let fault = self.world.devices.iter().find_map(|device| device.block.fault());
+        fault.map_or(Ok(()), |(name, Fault { at, reason })| Err(RunError::Plugin { name, at, reason }))
     }
 
     /// Reports completed bios to their owners, and free tags to actors that sleep until they get one.

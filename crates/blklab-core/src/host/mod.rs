@@ -337,7 +337,9 @@ impl Host {
     /// The lock of that scheduler; it costs nothing where I/O costs nothing.
     pub fn lock(&self, scheduler: &Info) -> Lock {
         let index = registry::ALL.iter().position(|info| info.name == scheduler.name);
-        Lock::new(index.filter(|_| !self.is_free()).map_or(Nanos::ZERO, |index| self.locks[index]))
+        // The cost of a plug-in is in its description only.
+        let cost = index.map_or(Nanos(scheduler.lock_ns), |index| self.locks[index]);
+        Lock::new(if self.is_free() { Nanos::ZERO } else { cost })
     }
 
     /// No CPU work takes any time.

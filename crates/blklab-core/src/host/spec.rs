@@ -89,7 +89,7 @@ mod tests {
         let spec = HostSpec::parse("guest,kernel=6.12").expect("a version");
         assert_eq!(spec.values, [("kernel".to_owned(), 6012)]);
         for wrong in ["6.13", "7", "", "6.12.107"] {
-            let told = format!("host:kernel: expected 6.12 or 7.3, found '{wrong}'");
+            let told = format!("host:kernel: expected 4.12, 6.12 or 7.3, found '{wrong}'");
             assert_eq!(error(&format!("kernel={wrong}")), told);
         }
     }

@@ -20,6 +20,7 @@ pub mod kyber;
 pub mod mq_deadline;
 pub mod none;
 pub mod noop;
+pub mod plugin;
 pub mod registry;
 pub mod spec;
 

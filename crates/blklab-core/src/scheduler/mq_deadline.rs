@@ -67,6 +67,8 @@ pub struct MqDeadline {
     async_depth: u32,
     /// See [`Scheduler::least_depth`].
     least_depth: u32,
+    /// See [`Kernel::deadline_has_classes`](crate::kernel::Kernel::deadline_has_classes).
+    has_classes: bool,
 
     lanes: Lanes<{ 2 * LEVELS }>,
     /// First sector of the last dispatched request, per lane.
@@ -80,6 +82,12 @@ pub struct MqDeadline {
 }
 
 impl MqDeadline {
+    /// The level of a class; all have one before Linux 5.14.
+    #[inline]
+    fn level(&self, class: PrioClass) -> usize {
+        if self.has_classes { level(class) } else { level(PrioClass::BestEffort) }
+    }
+
     /// The best request of a level that began to wait at or before `latest_start` (which is
     /// negative early in a run). Changes the batch even if it returns none.
     fn choose(&mut self, queue: &Queue<'_>, level: usize, latest_start: i64) -> Option<RequestId> {
@@ -191,6 +199,7 @@ impl Scheduler for MqDeadline {
     fn new(settings: &Settings, limits: &QueueLimits, _: &Tasks) -> Self {
         let requests = limits.nr_requests as usize;
         let async_depth = match settings.get("async_depth") {
+            _ if !limits.kernel.deadline_has_classes => u32::MAX,
             0 => limits.nr_requests,
             depth => depth as u32,
         };
@@ -202,6 +211,7 @@ impl Scheduler for MqDeadline {
             prio_aging_expire: span(settings, "prio_aging_expire"),
             async_depth,
             least_depth: if limits.kernel.deadline_wakes_in_batches { async_depth } else { 1 },
+            has_classes: limits.kernel.deadline_has_classes,
             lanes: Lanes::with_capacity(requests),
             latest: [Sector(0); 2 * LEVELS],
             queued: [0; LEVELS],
@@ -214,7 +224,7 @@ impl Scheduler for MqDeadline {
 
     #[inline]
     fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
-        let lane = lane(level(bio.prio.class), direction(bio.op));
+        let lane = lane(self.level(bio.prio.class), direction(bio.op));
         self.lanes.find_merge(queue, bio, lane, self.front_merges)
     }
 
@@ -232,7 +242,7 @@ impl Scheduler for MqDeadline {
 
     fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
         if self.lanes.contains(gone) {
-            self.queued[level(queue.requests[gone].prio.class)] -= 1;
+            self.queued[self.level(queue.requests[gone].prio.class)] -= 1;
         }
         self.lanes.requests_merged(queue, kept, gone);
     }
@@ -240,7 +250,7 @@ impl Scheduler for MqDeadline {
     #[inline]
     fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
         let request = &queue.requests[id];
-        let level = level(request.prio.class);
+        let level = self.level(request.prio.class);
         self.queued[level] += 1;
         let direction = direction(request.op);
         let expires = queue.now.saturating_add(self.expire[direction]);
@@ -251,13 +261,13 @@ impl Scheduler for MqDeadline {
     fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
         let id = self.choose_aged(queue).or_else(|| self.choose_by_level(queue))?;
         let request = &queue.requests[id];
-        self.latest[lane(level(request.prio.class), direction(request.op))] = request.sector;
+        self.latest[lane(self.level(request.prio.class), direction(request.op))] = request.sector;
         Some(id)
     }
 
     #[inline]
     fn completed(&mut self, queue: &Queue<'_>, id: RequestId) {
-        self.queued[level(queue.requests[id].prio.class)] -= 1;
+        self.queued[self.level(queue.requests[id].prio.class)] -= 1;
     }
 
     fn depth_limit(&self, _: &Queue<'_>, _: ProcessId, op: Op, sync: bool) -> u32 {

@@ -3,6 +3,8 @@
 use std::marker::PhantomData;
 
 use super::journal::Journal;
+use super::plugin::{Fault, Plugin};
+use super::spec::SchedulerSpec;
 use super::{Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit};
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
@@ -13,7 +15,9 @@ macro_rules! schedulers {
         // One exists for a whole run: a box would only add an indirection to each call.
         #[allow(clippy::large_enum_variant)]
         pub enum AnyScheduler {
-            $(#[allow(missing_docs)] $variant($type)),+
+            $(#[allow(missing_docs)] $variant($type),)+
+            /// One from outside; in a box, since it is rare and its size should not be that of all.
+            Plugin(Box<Plugin>),
         }
 
         /// Every scheduler's description, in the registry's order.
@@ -25,12 +29,12 @@ macro_rules! schedulers {
         /// Calls `$call` on the current scheduler.
         macro_rules! each {
             ($self:expr, $s:ident => $call:expr) => {
-                match $self { $(AnyScheduler::$variant($s) => $call),+ }
+                match $self { $(AnyScheduler::$variant($s) => $call,)+ AnyScheduler::Plugin($s) => $call }
             };
         }
 
         impl AnyScheduler {
-            /// The scheduler of that name, or `None` if there is none.
+            /// The scheduler of that name, or `None` if there is none; not a plug-in.
             pub fn new(
                 name: &str,
                 settings: &Settings,
@@ -91,18 +95,49 @@ const LOCK: &str = "lock_ns.";
 /// The longest such name.
 const NAME_BYTES: usize = 64;
 
+/// The description of any scheduler.
+trait Described {
+    fn described(&self) -> &'static Info;
+}
+
+impl<S: Scheduler> Described for S {
+    #[inline]
+    fn described(&self) -> &'static Info {
+        const { &S::INFO }
+    }
+}
+
 /// The description of the scheduler called `name`.
 pub fn info(name: &str) -> Option<&'static Info> {
     ALL.iter().find(|info| info.name == name)
 }
 
 impl AnyScheduler {
+    /// The scheduler of a specification.
+    ///
+    /// # Panics
+    /// If the specification names no scheduler: it was not made by [`SchedulerSpec::parse`] and the like.
+    pub fn of(spec: &SchedulerSpec, limits: &QueueLimits, tasks: &Tasks) -> AnyScheduler {
+        match &spec.plugin {
+            Some(made) => {
+                AnyScheduler::Plugin(Box::new(Plugin::new(spec.info, made, &spec.settings, limits)))
+            }
+            None => AnyScheduler::new(spec.info.name, &spec.settings, limits, tasks)
+                .expect("a specification names a scheduler of the registry"),
+        }
+    }
+
+    /// What a plug-in did wrong.
+    pub fn fault(&self) -> Option<Fault> {
+        match self {
+            AnyScheduler::Plugin(plugin) => plugin.fault(),
+            _ => None,
+        }
+    }
+
     /// The scheduler's own description.
     pub fn info(&self) -> &'static Info {
-        fn of<S: Scheduler>(_: &S) -> &'static Info {
-            const { &S::INFO }
-        }
-        each!(self, s => of(s))
+        each!(self, s => s.described())
     }
 
     /// See [`Scheduler::find_merge`].

@@ -7,6 +7,7 @@
 use blklab_base::pairs::{PairError, pairs};
 use thiserror::Error;
 
+use super::plugin::Made;
 use super::registry;
 use super::{Info, QUEUE_TUNABLES, Settings};
 use crate::InputError;
@@ -22,6 +23,8 @@ pub struct SchedulerSpec {
     pub settings: Settings,
     /// The queue's ([`QUEUE_TUNABLES`], `queue/`).
     pub queue: Settings,
+    /// The scheduler itself if it is a plug-in.
+    pub plugin: Option<Made>,
 }
 
 impl SchedulerSpec {
@@ -147,7 +150,7 @@ impl SchedulerSpec {
     /// A scheduler with defaults.
     fn new(info: &'static Info) -> SchedulerSpec {
         let queue = Settings::defaults("queue", QUEUE_TUNABLES);
-        SchedulerSpec { info, settings: info.settings(), queue }
+        SchedulerSpec { info, settings: info.settings(), queue, plugin: None }
     }
 
     /// Read `NAME[:TUNABLE=VALUE[,TUNABLE=VALUE]...]`.
@@ -166,6 +169,18 @@ impl SchedulerSpec {
     /// See [`SpecError`].
     pub fn of(written: &Written<'_>) -> Result<SchedulerSpec, SpecError> {
         SchedulerSpec::with(SchedulerSpec::known(written.name)?, &written.settings)
+    }
+
+    /// A plug-in with these settings; `info` describes it.
+    ///
+    /// # Errors
+    /// See [`SpecError`].
+    pub fn of_plugin(
+        info: &'static Info,
+        made: Made,
+        settings: &[(&str, &str)],
+    ) -> Result<SchedulerSpec, SpecError> {
+        Ok(SchedulerSpec { plugin: Some(made), ..SchedulerSpec::with(info, settings)? })
     }
 
     fn known(name: &str) -> Result<&'static Info, SpecError> {

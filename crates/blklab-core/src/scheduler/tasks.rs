@@ -65,11 +65,16 @@ impl Tasks {
         Tasks { tasks, cgroups }
     }
 
-    /// These, and then others, which are in the root group.
+    /// These, and then others. `cgroups` begin with those of these; `ids` are the places there of those of
+    /// the others.
+    ///
+    /// # Panics
+    /// As [`Tasks::new`], or if a group of the others has no place.
     #[must_use]
-    pub fn and(mut self, others: &Tasks) -> Tasks {
-        self.tasks.extend(others.tasks.iter().map(|&task| Task { cgroup: CgroupId::default(), ..task }));
-        self
+    pub fn and(self, others: &Tasks, cgroups: Vec<Cgroup>, ids: &[CgroupId]) -> Tasks {
+        let moved = |task: &Task| Task { cgroup: ids[usize::from(task.cgroup.0)], ..*task };
+        let both = self.tasks.iter().copied().chain(others.tasks.iter().map(moved));
+        Tasks::new(both.collect(), cgroups)
     }
 
     /// One process; the kernel's own threads and unknown processes have no priority and are in the

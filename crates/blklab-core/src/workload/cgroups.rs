@@ -1,9 +1,10 @@
-//! The cgroups of a job file: their processes and weights.
+//! The cgroups of a run: their processes and weights.
 //!
-//! After fio 3.33's `cgroup_setup()`, which each process performs when it starts: create a
-//! directory of that name below the root of the hierarchy, unless it exists; write the weight; move
-//! in. So a name with slashes names a cgroup within another, and since fio creates one level only,
-//! an earlier job must have created the outer one.
+//! Those of a job file follow fio 3.33's `cgroup_setup()`, which each process performs when it
+//! starts: create a directory of that name below the root of the hierarchy, unless it exists; write
+//! the weight; move in. So a name with slashes names a cgroup within another, and since fio creates
+//! one level only, an earlier job must have created the outer one. Those of a recording have their
+//! parents with them.
 //!
 //! Left out: a weight that changes while processes run. fio writes a job's weight when it starts
 //! and overwrites that of an earlier job; here two weights of one cgroup are refused.
@@ -24,19 +25,20 @@ pub struct CgroupPlan {
     pub path: String,
     /// The parent cgroup and its own weight.
     pub group: Cgroup,
+    /// What gave the weight: a job or a recording, in words for a message.
+    pub weighed_by: Option<String>,
 }
 
-/// The cgroups of the jobs so far; the root comes first.
-#[derive(Debug)]
-pub(super) struct Cgroups {
+/// The cgroups of a run, each after its parent; the root comes first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cgroups {
     all: Vec<CgroupPlan>,
-    /// For each, the job that set its weight.
-    weighed_by: Vec<Option<String>>,
 }
 
 impl Default for Cgroups {
+    /// The root alone.
     fn default() -> Self {
-        Cgroups { all: vec![cgroup("", None)], weighed_by: vec![None] }
+        Cgroups { all: vec![cgroup("", None)] }
     }
 }
 
@@ -45,49 +47,99 @@ impl Cgroups {
     ///
     /// # Errors
     /// The problem: no job created the parent cgroup, or the cgroup has another weight already.
-    pub fn enter(&mut self, job: &JobSpec) -> Result<CgroupId, String> {
+    pub(super) fn enter(&mut self, job: &JobSpec) -> Result<CgroupId, String> {
         let Membership { cgroup: Some(path), weight } = &job.membership else { return Ok(CgroupId::ROOT) };
-        let index = match self.find(path) {
-            Some(index) => index,
-            None => self.add(path)?,
-        };
-        if let Some(weight) = *weight {
-            let found = self.all[index].group.weight;
-            if let Some(other) = self.weighed_by[index].as_ref().filter(|_| found != weight) {
-                return Err(format!(
-                    "cgroup_weight={weight}, but job '{other}' gives cgroup '{path}' the weight {found}"
-                ));
-            }
-            self.all[index].group.weight = weight;
-            self.weighed_by[index] = Some(job.name.clone());
-        }
-        Ok(CgroupId(index as u16))
-    }
-
-    /// All cgroups, each after its parent.
-    pub fn finish(self) -> Vec<CgroupPlan> {
-        self.all
-    }
-
-    fn find(&self, path: &str) -> Option<usize> {
-        self.all.iter().position(|cgroup| cgroup.path == path)
-    }
-
-    fn add(&mut self, path: &str) -> Result<usize, String> {
-        let outer = path.rsplit_once('/').map_or("", |(outer, _)| outer);
-        let Some(parent) = self.find(outer) else {
+        let outer = outer(path);
+        if self.find(path).is_none() && self.find(outer).is_none() {
             return Err(format!(
                 "cgroup={path}: no job before it has cgroup={outer}, and fio makes one level only"
             ));
-        };
-        self.all.push(cgroup(path, Some(CgroupId(parent as u16))));
-        self.weighed_by.push(None);
-        Ok(self.all.len() - 1)
+        }
+        let id = self.place(path);
+        if let Some(weight) = *weight {
+            self.weigh(id, weight, &format!("job '{}'", job.name))?;
+        }
+        Ok(id)
+    }
+
+    /// The cgroup of that path, added with those around it if it is new.
+    pub fn place(&mut self, path: &str) -> CgroupId {
+        if let Some(id) = self.find(path) {
+            return id;
+        }
+        let parent = self.place(outer(path));
+        self.all.push(cgroup(path, Some(parent)));
+        CgroupId((self.all.len() - 1) as u16)
+    }
+
+    /// Gives a cgroup its weight; `by` is a job or a recording, in words for a message.
+    ///
+    /// # Errors
+    /// The cgroup has another weight already, in one line.
+    pub fn weigh(&mut self, id: CgroupId, weight: u16, by: &str) -> Result<(), String> {
+        let CgroupPlan { path, group, weighed_by } = &mut self.all[usize::from(id.0)];
+        if let Some(other) = weighed_by.as_ref().filter(|_| group.weight != weight) {
+            let found = group.weight;
+            return Err(format!(
+                "cgroup_weight={weight}, but {other} gives cgroup '{path}' the weight {found}"
+            ));
+        }
+        group.weight = weight;
+        *weighed_by = Some(by.to_owned());
+        Ok(())
+    }
+
+    /// Adds `others`: cgroups of one path are one. Returns the id that each of them has here. `by` is what
+    /// gave them their weights, in words for a message.
+    ///
+    /// # Errors
+    /// A cgroup has two weights, in one line.
+    pub fn join(&mut self, others: &Cgroups, by: &str) -> Result<Vec<CgroupId>, String> {
+        let mut ids = Vec::with_capacity(others.all.len());
+        for CgroupPlan { path, group, weighed_by } in &others.all {
+            let id = self.place(path);
+            if weighed_by.is_some() {
+                self.weigh(id, group.weight, by)?;
+            }
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+
+    /// The cgroup of that path.
+    pub fn find(&self, path: &str) -> Option<CgroupId> {
+        let found = self.all.iter().position(|cgroup| cgroup.path == path);
+        found.map(|index| CgroupId(index as u16))
+    }
+
+    /// The path of one.
+    pub fn path(&self, id: CgroupId) -> &str {
+        &self.all[usize::from(id.0)].path
+    }
+
+    /// All, by id.
+    pub fn all(&self) -> &[CgroupPlan] {
+        &self.all
+    }
+
+    /// All for the schedulers, by id.
+    pub fn groups(&self) -> Vec<Cgroup> {
+        self.all.iter().map(|cgroup| cgroup.group.clone()).collect()
+    }
+
+    /// There are others than the root.
+    pub fn has_any(&self) -> bool {
+        self.all.len() > 1
     }
 }
 
+fn outer(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(outer, _)| outer)
+}
+
 fn cgroup(path: &str, parent: Option<CgroupId>) -> CgroupPlan {
-    CgroupPlan { path: path.to_owned(), group: Cgroup { parent, weight: Cgroup::DEFAULT_WEIGHT } }
+    let group = Cgroup { parent, weight: Cgroup::DEFAULT_WEIGHT };
+    CgroupPlan { path: path.to_owned(), group, weighed_by: None }
 }
 
 /// The name without redundant slashes; `None` if it is not a name.
@@ -116,7 +168,7 @@ mod tests {
             "[global]\nsize=1m\n[a]\ncgroup=x\ncgroup_weight=200\n[b]\ncgroup=/x//y/\nnumjobs=2\n[c]\n[d]\ncgroup=x\n",
         )
         .expect("a good job file");
-        let found = plan.cgroups.iter().map(|cgroup| {
+        let found = plan.cgroups.all().iter().map(|cgroup| {
             (cgroup.path.as_str(), cgroup.group.parent.map(|parent| parent.0), cgroup.group.weight)
         });
         assert_eq!(found.collect::<Vec<_>>(), [("", None, 100), ("x", Some(0), 200), ("x/y", Some(1), 100)]);
@@ -127,7 +179,7 @@ mod tests {
     #[test]
     fn a_weight_without_a_cgroup_has_no_effect_as_in_fio() {
         let plan = plan("[a]\nsize=1m\ncgroup_weight=900\n").expect("a good job file");
-        assert_eq!((plan.cgroups.len(), plan.cgroups[0].group.weight), (1, 100));
+        assert_eq!((plan.cgroups.has_any(), plan.cgroups.all()[0].group.weight), (false, 100));
     }
 
     #[test]

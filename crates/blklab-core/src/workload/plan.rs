@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::cgroups::{CgroupPlan, Cgroups};
+use super::cgroups::Cgroups;
 use super::error::{JobError, Problem};
 use super::random;
 use super::spec::{BlockSizes, Direction, ExitWhat, Extent, FileSet, JobFile, JobSpec};
@@ -93,7 +93,7 @@ pub struct ProcessSpec {
     pub job: Arc<JobSpec>,
     /// Number among the clones, from 0.
     pub clone: u32,
-    /// Its cgroup: the index in [`Plan::cgroups`].
+    /// Its cgroup in [`Plan::cgroups`].
     pub cgroup: CgroupId,
     /// When it starts.
     pub start: Start,
@@ -106,6 +106,11 @@ pub struct ProcessSpec {
 }
 
 impl ProcessSpec {
+    /// The end of this process ends others (`exitall`).
+    pub fn ends_others(&self) -> bool {
+        self.job.timing.exit.is_some()
+    }
+
     /// Whether the end of this process ends `other` (`exitall`, `exit_what`), which has `started`
     /// or not.
     pub fn ends(&self, other: &ProcessSpec, started: bool) -> bool {
@@ -125,8 +130,8 @@ pub struct Plan {
     pub files: Vec<FilePlan>,
     /// Processes, in the order of the job file.
     pub processes: Vec<ProcessSpec>,
-    /// Cgroups, each after its parent; the first is the root.
-    pub cgroups: Vec<CgroupPlan>,
+    /// Their cgroups.
+    pub cgroups: Cgroups,
 }
 
 impl Plan {
@@ -210,7 +215,6 @@ pub fn plan(file: &JobFile, capacity: Bytes, seed: u64) -> Result<Plan, JobError
         plan: Plan::default(),
         by_path: BTreeMap::new(),
         regular_bytes: 0,
-        cgroups: Cgroups::default(),
         depth_total: 0,
         mapped_blocks: 0,
         barrier: 0,
@@ -219,7 +223,7 @@ pub fn plan(file: &JobFile, capacity: Bytes, seed: u64) -> Result<Plan, JobError
     for job in &file.jobs {
         planner.add(job)?;
     }
-    Ok(Plan { cgroups: planner.cgroups.finish(), ..planner.plan })
+    Ok(planner.plan)
 }
 
 struct Planner<'a> {
@@ -229,7 +233,6 @@ struct Planner<'a> {
     plan: Plan,
     by_path: BTreeMap<String, u32>,
     regular_bytes: u64,
-    cgroups: Cgroups,
     depth_total: u64,
     mapped_blocks: u64,
     barrier: u32,
@@ -267,7 +270,7 @@ impl Planner<'_> {
                 None => return self.refuse(job, format!("wait_for={name}: no job before it has that name")),
             },
         };
-        let cgroup = match self.cgroups.enter(job) {
+        let cgroup = match self.plan.cgroups.enter(job) {
             Ok(cgroup) => cgroup,
             Err(what) => return self.refuse(job, what),
         };

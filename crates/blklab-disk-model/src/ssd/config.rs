@@ -28,7 +28,13 @@ impl Pace {
     /// commands may have a higher rate than large ones.
     #[inline]
     pub fn of(self, sectors: u32) -> u64 {
-        self.command_ns.max((u64::from(sectors.saturating_sub(SMALL_SECTORS)) * self.sector_fx) >> 16)
+        self.command_ns.max(self.more(sectors.saturating_sub(SMALL_SECTORS)))
+    }
+
+    /// The time for more data of the same command.
+    #[inline]
+    pub fn more(self, sectors: u32) -> u64 {
+        (u64::from(sectors) * self.sector_fx) >> 16
     }
 }
 
@@ -75,6 +81,8 @@ pub(crate) struct SsdConfig {
     pub read_ahead_stripes: u32,
     pub write_cache: bool,
     pub buffer_sectors: u64,
+    /// At most so much of a write enters the buffer at once: half of the buffer, in whole mapping units.
+    pub part_sectors: u64,
     pub protected: bool,
     pub flush_ns: u64,
     /// Written in place, without buffer or mapping.
@@ -175,6 +183,7 @@ impl SsdConfig {
             read_ahead_stripes: (values.whole("read_ahead_kib") * 2).div_ceil(stripe) as u32,
             write_cache: values.flag("write_cache"),
             buffer_sectors,
+            part_sectors: buffer_sectors / 2 / unit * unit,
             protected: values.flag("power_loss_protection"),
             flush_ns: values.us("flush_us"),
             direct,

@@ -54,13 +54,30 @@ struct Waiter {
     extra_ns: u64,
 }
 
-/// A write that waits for room in the buffer, or with data on the way there.
+/// A write, or the rest of one, that waits for room in the buffer.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     tag: Tag,
     sector: u64,
     sectors: u32,
     through: bool,
+    begun: Option<Begun>,
+}
+
+/// What is known of a write after its first part.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    is_stream: bool,
+    /// The data so far have passed the link: the data of a command come in order.
+    there: u64,
+}
+
+/// A write, or a part of one, with data on the way to the buffer.
+#[derive(Clone, Copy, Debug)]
+struct Arriving {
+    write: Waiting,
+    /// No other part follows.
+    ends: bool,
 }
 
 /// Units of a stripe that is not yet programmed.
@@ -106,7 +123,7 @@ pub struct Ssd {
     /// Stripes in the read buffer with the times at which they are ready, by the number of their stream.
     ahead: Box<[[(u64, u64); AHEAD]; STREAMS]>,
     /// Writes with data on the way to the buffer.
-    arriving: Slab<Waiting>,
+    arriving: Slab<Arriving>,
     ends: EventQueue,
     pump_at: u64,
     now: u64,
@@ -207,13 +224,7 @@ impl Ssd {
         if !self.waiters.is_empty() {
             self.end_waiters(now);
         }
-        while let Some(write) = self.waiting.front().copied() {
-            if !self.has_room(now, write.sector, write.sectors) {
-                break;
-            }
-            self.waiting.pop_front();
-            self.take_in(now, write);
-        }
+        while self.admit_first(now) {}
         self.schedule();
     }
 
@@ -301,12 +312,12 @@ impl Disk for Ssd {
             let Some((_, key)) = self.ends.pop() else { return };
             let mut tag = Tag(key);
             if key & ARRIVES != 0 {
-                let write = self.arriving.remove((key & !ARRIVES) as usize);
+                let Arriving { write, ends } = self.arriving.remove((key & !ARRIVES) as usize);
                 let need = self.buffer_need(write.sector, write.sectors);
                 self.on_the_way -= need;
                 self.pacing.arrive(need);
                 self.store(at, write.sector, write.sectors);
-                if write.through {
+                if write.through && ends {
                     self.close_page(at);
                     self.waiters.push_back(Waiter { tag: write.tag, order: self.orders, extra_ns: 0 });
                     self.pump(at);
@@ -314,6 +325,9 @@ impl Disk for Ssd {
                 }
                 if !self.waiting.is_empty() {
                     self.pump(at);
+                }
+                if !ends {
+                    continue;
                 }
                 tag = write.tag;
             }

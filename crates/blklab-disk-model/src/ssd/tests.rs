@@ -71,6 +71,53 @@ fn a_full_buffer_slows_writes_to_the_dies_pace() {
 }
 
 #[test]
+fn a_write_larger_than_the_buffer_arrives_while_dies_program_it() {
+    // Four dies of 32 KiB every 400 us, which is slower than the link.
+    let model = model(&[("program_us", "400"), ("write_buffer_kib", "512")]);
+    let dies = 4.0 * 32_768.0 / 400e-6;
+    for sectors in [1_024, 1_280, 4_096, 8_192] {
+        // Less than the empty disk has, so that it collects nothing.
+        let (mut next, writes) = (0, 98_304 / sectors);
+        let run = Rig::new(&model).drive(1, 2, writes.into(), || {
+            next += u64::from(sectors);
+            (Op::Write, next - u64::from(sectors), sectors)
+        });
+        let found = run.per_second() * f64::from(sectors) * 512.0;
+        assert!((found / dies - 1.0).abs() < 0.06, "{sectors} sectors: {found} B/s, expected {dies} B/s");
+    }
+}
+
+proptest! {
+    #[test]
+    fn writes_of_all_sizes_end_whatever_the_buffer_holds(
+        writes in prop::collection::vec((0u64..100_000, 1u32..3_000, any::<bool>()), 1..60),
+        buffer_kib in 64u32..300, flush_every in 2usize..9, paced: bool,
+    ) {
+        let paced = if paced { "on" } else { "off" };
+        let mut harness = Harness::new(&model(&[("write_buffer_kib", &buffer_kib.to_string()), ("paced", paced)]));
+        let mut submitted = 0;
+        let mut done = 0;
+        for (index, (sector, sectors, fua)) in writes.into_iter().enumerate() {
+            harness.submit(Op::Write, sector, sectors, fua);
+            submitted += 1;
+            if index % flush_every == 0 {
+                harness.submit(Op::Flush, 0, 0, false);
+                submitted += 1;
+            }
+            if index % 7 == 6 {
+                done += harness.drain().len();
+            }
+        }
+        done += harness.drain().len();
+        prop_assert_eq!(done, submitted);
+        let AnyDisk::Ssd(ssd) = &harness.disk else { panic!("a flash disk") };
+        prop_assert_eq!(ssd.on_the_way, 0);
+        prop_assert!(ssd.buffer_used <= ssd.config.buffer_sectors);
+        prop_assert!(ssd.waiting.is_empty() && ssd.arriving.is_empty());
+    }
+}
+
+#[test]
 fn slc_cache_makes_writing_fast_until_it_is_full_and_recovers_in_quiet_time() {
     let model = model(&[("slc_cache_mib", "24"), ("slc_program_us", "100"), ("slc_idle_ms", "1")]);
     let mut harness = Harness::new(&model);

@@ -2,7 +2,7 @@
 
 use super::die::Job;
 use super::mapping::{NONE, Step, Stream};
-use super::{ARRIVES, Command, Ssd, Waiting};
+use super::{ARRIVES, Arriving, Begun, Command, Ssd, Waiting};
 
 impl Ssd {
     pub(super) fn submit_write(&mut self, now: u64, command: &Command) {
@@ -11,26 +11,59 @@ impl Ssd {
         if self.config.direct {
             return self.write_in_place(now, command);
         }
+        let write = Waiting { tag, sector, sectors, through, begun: None };
         if !self.waiting.is_empty() || !self.has_room(now, sector, sectors) {
-            self.waiting.push_back(Waiting { tag, sector, sectors, through });
+            self.waiting.push_back(write);
             return self.schedule();
         }
-        self.take_in(now, Waiting { tag, sector, sectors, through });
+        if self.config.part_sectors < u64::from(sectors) {
+            self.waiting.push_back(write);
+            return self.pump(now);
+        }
+        self.take_in(now, write, true);
     }
 
     pub(super) fn buffer_need(&self, sector: u64, sectors: u32) -> u64 {
         self.units_of(sector, sectors).len() as u64 * self.config.unit_sectors
     }
 
+    /// The buffer has room for the next part of a write. Half of the buffer and a stripe that is not yet full
+    /// fit into it, so that each part has room in the end.
     pub(super) fn has_room(&mut self, now: u64, sector: u64, sectors: u32) -> bool {
-        let used = self.buffer_used + self.buffer_need(sector, sectors);
-        if used <= self.config.buffer_sectors {
+        let need = self.buffer_need(sector, self.part_of(sector, sectors));
+        if self.buffer_used + need <= self.config.buffer_sectors {
             return true;
         }
         self.catch_up(now);
-        let used = self.buffer_used + self.buffer_need(sector, sectors);
-        // A write larger than the buffer enters it alone.
-        used <= self.config.buffer_sectors || self.buffer_used < self.stripe_sectors()
+        self.buffer_used + need <= self.config.buffer_sectors
+    }
+
+    /// The sectors of a write that enter the buffer next: a write larger than half of the buffer enters it in
+    /// parts of at most that, so that one part arrives while dies program the other. Parts end where a mapping
+    /// unit ends.
+    fn part_of(&self, sector: u64, sectors: u32) -> u32 {
+        if u64::from(sectors) <= self.config.part_sectors {
+            return sectors;
+        }
+        let end = (sector + self.config.part_sectors) >> self.config.unit_shift << self.config.unit_shift;
+        (end - sector) as u32
+    }
+
+    /// Admits the next part of the first write that waits, if the buffer has room for it.
+    pub(super) fn admit_first(&mut self, now: u64) -> bool {
+        let Some(write) = self.waiting.front().copied() else { return false };
+        if !self.has_room(now, write.sector, write.sectors) {
+            return false;
+        }
+        self.waiting.pop_front();
+        let sectors = self.part_of(write.sector, write.sectors);
+        let last = sectors == write.sectors;
+        let begun = self.take_in(now, Waiting { sectors, ..write }, last);
+        if !last {
+            let (sector, sectors) = (write.sector + u64::from(sectors), write.sectors - sectors);
+            self.waiting.push_front(Waiting { sector, sectors, begun: Some(begun), ..write });
+        }
+        true
     }
 
     /// The delay by pacing of a write of this many sectors, which has its room in the buffer.
@@ -45,22 +78,35 @@ impl Ssd {
         }
     }
 
-    /// Admits a write into the buffer.
-    pub(super) fn take_in(&mut self, now: u64, write: Waiting) {
+    /// Takes a write, or the part of it that `write` names, into the buffer; `ends`: its last part.
+    #[inline]
+    fn take_in(&mut self, now: u64, write: Waiting, ends: bool) -> Begun {
         let need = self.buffer_need(write.sector, write.sectors);
         self.buffer_used += need;
-        let understood = self.command(now, write.tag);
-        let (sector, end) = (write.sector, write.sector + u64::from(write.sectors));
-        let takes = match self.config.stream_write {
-            Some(pace) if self.writes.follows(sector, end).is_some() => pace.of(write.sectors),
-            _ => self.config.write_command_ns,
+        // The controller accepts a command once, with its first part.
+        let understood = if write.begun.is_none() { self.command(now, write.tag) } else { now };
+        let end = write.sector + u64::from(write.sectors);
+        let stream = self.config.stream_write.filter(|_| match write.begun {
+            Some(begun) => {
+                self.writes.follows(write.sector, end);
+                begun.is_stream
+            }
+            None => self.writes.follows(write.sector, end).is_some(),
+        });
+        let takes = match (stream, write.begun) {
+            (Some(pace), None) => pace.of(write.sectors),
+            (Some(pace), Some(_)) => pace.more(write.sectors),
+            (None, None) => self.config.write_command_ns,
+            (None, Some(_)) => 0,
         };
         self.on_the_way += need;
         let takes = if self.config.paced { takes.max(self.pace(now, need)) } else { takes };
         self.writer_free = self.writer_free.max(understood) + takes;
-        let there = self.link.transfer(self.now, self.writer_free, u64::from(write.sectors));
-        let key = self.arriving.insert(write) as u32;
+        let from = self.writer_free.max(write.begun.map_or(0, |begun| begun.there));
+        let there = self.link.transfer(self.now, from, u64::from(write.sectors));
+        let key = self.arriving.insert(Arriving { write, ends }) as u32;
         self.ends.push(there + self.config.write_latency_ns, key | ARRIVES);
+        Begun { is_stream: stream.is_some(), there }
     }
 
     /// Writes in place: over the link and the channel into the die.

@@ -1,4 +1,4 @@
-//! The plan's cgroups in the kernel.
+//! The cgroups of a load in the kernel: of a job file, and of recorded I/O.
 //!
 //! They are in the hierarchy of version 1. There a single thread can be in a cgroup, as the native
 //! driver's processes need, and processes may be in a cgroup that has child cgroups, as fio's may.
@@ -8,10 +8,10 @@
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use blklab_core::workload::plan::{Plan, ProcessSpec};
+use blklab_core::workload::cgroups::Cgroups;
 use rustix::mount::{MountFlags, mount};
 
 /// The mountpoint of the hierarchy: short, because fio keeps a cgroup's path in 64 bytes.
@@ -21,31 +21,39 @@ const PLACE: &str = "/run/cgroup";
 /// CFQ.
 const WEIGHTS: &[&str] = &["blkio.bfq.weight", "blkio.weight"];
 
-/// Mounts the hierarchy and creates the plan's cgroups; nothing if all processes are in the root.
+/// Mounts the hierarchy and creates these cgroups; nothing if all processes are in the root. Returns the
+/// kernel's number of each with its path, which begins with a slash.
 ///
 /// # Errors
 /// One line.
-pub fn make(plan: &Plan) -> Result<(), String> {
-    if plan.cgroups.len() < 2 {
-        return Ok(());
+pub fn make(cgroups: &Cgroups) -> Result<Vec<(u64, String)>, String> {
+    if !cgroups.has_any() {
+        return Ok(Vec::new());
     }
     let mounted = fs::create_dir_all(PLACE).and_then(|()| {
         mount("cgroup", PLACE, "cgroup", MountFlags::empty(), Some(c"blkio")).map_err(Into::into)
     });
     mounted
         .map_err(|error: io::Error| format!("mounting the cgroups' blkio hierarchy on {PLACE}: {error}"))?;
-    for cgroup in plan.cgroups.iter().filter(|cgroup| !cgroup.path.is_empty()) {
-        let made = DirBuilder::new().mode(0o755).create(place(&cgroup.path));
-        made.and_then(|()| weigh(&cgroup.path, cgroup.group.weight))
-            .map_err(|error| format!("cgroup {}: {error}", cgroup.path))?;
+    let mut numbers = Vec::new();
+    for cgroup in cgroups.all() {
+        let create = || -> io::Result<u64> {
+            if !cgroup.path.is_empty() {
+                DirBuilder::new().mode(0o755).create(place(&cgroup.path))?;
+                weigh(&cgroup.path, cgroup.group.weight)?;
+            }
+            // The kernel's number of a cgroup is that of its directory.
+            Ok(fs::metadata(place(&cgroup.path))?.ino())
+        };
+        let number = create().map_err(|error| format!("cgroup {}: {error}", cgroup.path))?;
+        numbers.push((number, format!("/{}", cgroup.path)));
     }
-    Ok(())
+    Ok(numbers)
 }
 
-/// Moves the calling thread into the cgroup of `spec`.
-pub fn enter(plan: &Plan, spec: &ProcessSpec) -> io::Result<()> {
-    let path = &plan.cgroups[usize::from(spec.cgroup.0)].path;
-    if path.is_empty() { Ok(()) } else { write(&place(path).join("tasks"), "0") }
+/// Moves the calling thread, which is in the root or was moved before, into the cgroup of that path.
+pub fn enter(path: &str) -> io::Result<()> {
+    write(&place(path).join("tasks"), "0")
 }
 
 fn place(path: &str) -> PathBuf {

@@ -20,6 +20,7 @@ use blklab_core::formats::tracefs::Owners;
 use blklab_core::host::Host;
 use blklab_core::recorder::{TraceRecorder, Window};
 use blklab_core::result::{DiskCounters, RunResult};
+use blklab_core::source::replay::{THE_RECORDING, stored};
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{self, FileKind, FilePlan, Plan};
 use blklab_core::workload::spec::JobFile;
@@ -35,7 +36,7 @@ use crate::costs::{Costs, Counter, Extents, Moved, commits};
 use crate::laid_out;
 use crate::program::{self as programs, Ended};
 use crate::trace::relay::{Ready, Relay};
-use crate::trace::{Format, RecordFile, Traced};
+use crate::trace::{self, Format, RecordFile, Traced};
 use watch::Follower;
 
 /// A load prepared on the disk.
@@ -203,9 +204,14 @@ impl Job {
         let mut plan =
             plan::plan(&file, capacity.to_bytes(), config.seed).map_err(|error| error.to_string())?;
         let in_files = disk.in_files.map(|files| files.place(&mut plan, device, capacity)).transpose()?;
-        cgroups::make(&plan)?;
+        let beside = config.beside.as_ref().map(|file| load_of(&directory.join(file))).transpose()?;
+        let mut all = plan.cgroups.clone();
+        if let Some(load) = &beside {
+            all.join(&load.cgroups, THE_RECORDING)?;
+        }
+        let cgroups = cgroups::make(&all)?;
         let host = host(config)?;
-        if config.beside.is_some() && config.driver == Driver::Fio {
+        if beside.is_some() && config.driver == Driver::Fio {
             return Err("beside: only the native driver replays recorded I/O".to_owned());
         }
         let load = match config.driver {
@@ -230,12 +236,12 @@ impl Job {
                     None => native::places(&plan, device, capacity)?,
                 };
                 let work = native::Work::new(host, &scheduler.to_string(), has_write_cache);
-                let beside = config.beside.as_ref().map(|file| replay(file, disk, directory)).transpose()?;
+                let beside = beside.map(|load| replay(load, disk)).transpose()?;
                 let seed = config.seed;
                 Load::Native(Box::new(Native { plan, seed, capacity, places, work, beside }))
             }
         };
-        Job::of(load, config.window, disk, directory)
+        Job::of(load, &cgroups, config.window, disk, directory)
     }
 
     /// Reads recorded I/O and prepares everything on the disk.
@@ -243,8 +249,10 @@ impl Job {
     /// # Errors
     /// One line.
     pub fn prepare_replay(config: &ReplayConfig, disk: &OfDisk<'_>, directory: &Path) -> Result<Job, String> {
-        let replay = replay(&config.file, disk, directory)?;
-        Job::of(Load::Replay(replay), config.window, disk, directory)
+        let load = load_of(&directory.join(&config.file))?;
+        let cgroups = cgroups::make(&load.cgroups)?;
+        let replay = replay(load, disk)?;
+        Job::of(Load::Replay(replay), &cgroups, config.window, disk, directory)
     }
 
     /// A program that is ready, and the journal of its file system.
@@ -259,11 +267,13 @@ impl Job {
         directory: &Path,
     ) -> Result<Job, String> {
         let device = disk.device.to_owned();
-        Job::of(Load::Program { program: Some(program), device, journal }, window, disk, directory)
+        Job::of(Load::Program { program: Some(program), device, journal }, &[], window, disk, directory)
     }
 
+    /// `cgroups` are those of its processes, by the kernel's numbers.
     fn of(
         load: Load,
+        cgroups: &[(u64, String)],
         window: Option<WindowConfig>,
         disk: &OfDisk<'_>,
         directory: &Path,
@@ -271,7 +281,12 @@ impl Job {
         let ready = Some(Ready::new(disk.device)?);
         let records = match disk.trace {
             None => None,
-            Some(Format::Blktrace) => Some(RecordFile::of(disk.device, directory)?),
+            Some(Format::Blktrace) => {
+                if !cgroups.is_empty() {
+                    trace::name_cgroups(cgroups, directory)?;
+                }
+                Some(RecordFile::of(disk.device, directory)?)
+            }
             Some(Format::Events) => return Err("a job's events are records of blktrace".to_owned()),
         };
         let window = window.map(|window| Window {
@@ -405,11 +420,10 @@ impl Job {
     }
 }
 
-/// The recorded I/O in `file`, prepared.
-fn replay(file: &Path, disk: &OfDisk<'_>, directory: &Path) -> Result<Replay, String> {
-    let load = load_of(&directory.join(file))?;
+/// Recorded I/O, prepared. Its cgroups are there.
+fn replay(load: stored::Load, disk: &OfDisk<'_>) -> Result<Replay, String> {
     let target = Target::model(disk.device, disk.capacity, &load)?;
-    Replay::prepare(load, target)
+    Ok(Replay::prepare(load, target)?.entering(cgroups::enter))
 }
 
 /// The processes of a job file, and those of the replay beside them.

@@ -37,6 +37,24 @@ pub struct Traced {
     pub lost: u64,
 }
 
+/// An option of the tracer since Linux 4.14: records carry the numbers of cgroups.
+const CGROUPS: &str = "/sys/kernel/tracing/options/blk_cgroup";
+
+/// The paths of cgroups by the kernel's numbers, beside the records: a line for each, with a tab between.
+const CGROUP_NAMES: &str = "cgroups.txt";
+
+/// Records of blktrace carry the numbers of cgroups from now on. These are all, with their paths, which go to
+/// a file in `directory`.
+///
+/// # Errors
+/// One line: the kernel cannot do it, or the file cannot be written.
+pub fn name_cgroups(cgroups: &[(u64, String)], directory: &Path) -> Result<(), String> {
+    std::fs::write(CGROUPS, "1").map_err(|error| format!("blktrace: {CGROUPS}: {error}"))?;
+    let lines: String = cgroups.iter().map(|(number, path)| format!("{number}\t{path}\n")).collect();
+    let path = directory.join(CGROUP_NAMES);
+    std::fs::write(&path, lines).map_err(|error| format!("{}: {error}", path.display()))
+}
+
 /// Tracing that is switched on.
 pub enum Trace {
     /// [`Format::Events`], with the file to write.

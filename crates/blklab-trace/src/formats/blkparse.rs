@@ -1,5 +1,7 @@
 //! Text of blkparse: its default format, and formats of `-f` that keep device, time, action and RWBS.
 //!
+//! `%g` is read behind the device: the number of the cgroup as two hexadecimal numbers, inode and generation.
+//!
 //! The default is `%D %2c %8s %5T.%9t %5p %2a %3d` and then, by action, `sector + blocks [process]`
 //! (`blkparse_fmt.c` of blktrace 1.3). A completion ends in `[error]`, a remap in `<- (device) sector`.
 
@@ -39,6 +41,17 @@ fn device(word: &[u8]) -> Option<(u64, u64)> {
     Some((number(&word[..comma])?, number(&word[comma + 1..])?))
 }
 
+/// `5b,1`: `%g`, the lower and the upper half of a cgroup's number (`struct blk_io_cgroup_payload`).
+fn cgroup(word: &[u8]) -> Option<u64> {
+    let comma = word.iter().position(|byte| *byte == b',')?;
+    let half = |digits: &[u8]| {
+        let is_hex = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        let digits = std::str::from_utf8(digits).ok().filter(|digits| is_hex && digits.len() <= 8)?;
+        u64::from_str_radix(digits, 16).ok()
+    };
+    Some(half(&word[..comma])? | half(&word[comma + 1..])? << 32)
+}
+
 /// `12.345678901`: a time with the nine digits of blkparse.
 fn stamp(word: &[u8]) -> Option<u64> {
     let point = word.iter().position(|byte| *byte == b'.')?;
@@ -53,6 +66,8 @@ struct Head<'a> {
     pid: u64,
     action: &'a [u8],
     letters: &'a [u8],
+    /// 0 if the format has none before the payload.
+    cgroup: u64,
     payload: &'a [u8],
 }
 
@@ -71,17 +86,19 @@ fn default_head(line: &[u8]) -> Option<Head<'_>> {
     let time = time(words.next()?, SECOND_NS)?;
     let pid = number(words.next()?)?;
     let (action, letters) = (words.next()?, words.next()?);
-    Some(Head { device: first, cpu, time, pid, action, letters, payload: behind(line, letters) })
+    Some(Head { device: first, cpu, time, pid, action, letters, cgroup: 0, payload: behind(line, letters) })
 }
 
 /// The same of another format: device, time, action and letters in any order of columns, the payload
 /// behind the letters.
 fn other_head(line: &[u8]) -> Option<Head<'_>> {
-    let (mut found_device, mut found_time, mut action) = (None, None, None);
+    let (mut found_device, mut found_time, mut action, mut of_cgroup) = (None, None, None, 0);
     for word in words(line) {
         let word = word.strip_suffix(b",").unwrap_or(word);
         if found_device.is_none() && device(word).is_some() {
             found_device = Some(word);
+        } else if let Some(number) = cgroup(word) {
+            of_cgroup = number;
         } else if found_time.is_none()
             && let Some(time) = stamp(word)
         {
@@ -99,6 +116,7 @@ fn other_head(line: &[u8]) -> Option<Head<'_>> {
                 pid: 0,
                 action,
                 letters: word,
+                cgroup: of_cgroup,
                 payload: behind(line, word),
             });
         }
@@ -140,7 +158,13 @@ impl Blkparse {
         };
         let is_new = self.device.0 != head.device;
         let (rest, name) = bracketed(head.payload).unwrap_or((head.payload, b""));
-        let mut rest_words = words(rest);
+        let mut of_cgroup = head.cgroup;
+        let mut rest_words = words(rest).filter(|word| {
+            cgroup(word).is_none_or(|number| {
+                of_cgroup = number;
+                false
+            })
+        });
         let first = rest_words.next();
         let sector = first.and_then(number);
         let (mut sectors, mut above) = (0, NameId::NONE);
@@ -165,6 +189,8 @@ impl Blkparse {
                 }
             }
         }
+        // The cgroup may be the last word.
+        rest_words.for_each(drop);
         if sector.is_none() && first.is_some() {
             shared.notes.add(Kind::Foreign, line_number, || quoted(line));
             return None;
@@ -191,7 +217,7 @@ impl Blkparse {
             process,
             cpu: head.cpu.min(u16::MAX.into()) as u16,
             prio: None,
-            cgroup: 0,
+            cgroup: of_cgroup,
             lost: 0,
             number: line_number,
         };

@@ -194,16 +194,18 @@ fn row(line: &[u8]) -> Option<Format> {
 
 /// What a reading wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Wanted<'a> {
     /// I/Os of one step of a coarse clock are spread over it.
     pub spread: bool,
     /// Records of blktrace have those of all plugs.
     pub plugs: bool,
+    /// Paths of cgroups by their numbers, of records of blktrace.
+    pub cgroups: &'a [(u64, String)],
 }
 
-impl Default for Wanted {
-    fn default() -> Wanted {
-        Wanted { spread: true, plugs: false }
+impl Default for Wanted<'_> {
+    fn default() -> Self {
+        Wanted { spread: true, plugs: false, cgroups: &[] }
     }
 }
 
@@ -214,10 +216,13 @@ impl Default for Wanted {
 pub fn reader(
     format: Format,
     mut inputs: Vec<Input>,
-    wanted: Wanted,
+    wanted: Wanted<'_>,
 ) -> Result<Box<dyn Records + Send>, InputError> {
     let mut shared = Shared::default();
     if format == BLKTRACE {
+        for (number, path) in wanted.cgroups {
+            shared.tables.cgroups.set(*number, path);
+        }
         let matched = Matched::new(blktrace::Blktrace::new(inputs), shared);
         return Ok(Box::new(if wanted.plugs { matched.with_plugs() } else { matched }));
     }

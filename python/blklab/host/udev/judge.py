@@ -12,6 +12,7 @@ from blklab.host.reading import ECHOED
 from blklab.host.roots import Roots
 from blklab.host.udev import node
 from blklab.host.udev.event import Event
+from blklab.host.udev.node import Device
 from blklab.host.udev.parse import Line, Token, ordered, parse
 
 ACTIONS = ("add", "change")
@@ -60,6 +61,15 @@ def effects(
         for _, file in sorted(files.items())
         for effect in _of_file(parse(file, new.get(file)), event, roots)
     ]
+    return sorted(found, key=lambda effect: effect.program)
+
+
+def of_lines(
+    lines: Sequence[Line], device: Device, action: str, roots: Roots, *, imported: bool = False
+) -> list[Effect]:
+    """The settings of the device's queue that the lines of one file alone change at that event, in
+    order; `imported` as of `effects`."""
+    found = _of_file(lines, Event(device, action, imported=imported), roots)
     return sorted(found, key=lambda effect: effect.program)
 
 

@@ -25,8 +25,9 @@ from typing import Literal, cast, get_args
 
 from blklab.base import pool
 from blklab.base.text import shown as printable
+from blklab.base.units import size_text
 from blklab.errors import InputError, nearest
-from blklab.rigs.kernel import supervise, wall
+from blklab.rigs.kernel import memory, supervise, wall
 from blklab.rigs.kernel.errors import (
     GuestMemoryError,
     GuestPanicError,
@@ -136,6 +137,13 @@ class Guest:
                 )
             case supervise.ABANDONED:
                 raise KernelError("the guest was ended early")
+            case supervise.KILLED:
+                free = size_text(memory.available_bytes())
+                raise KernelError(
+                    "SIGKILL ended the guest's process, which the system sends when memory is "
+                    f"short: the guest may need {self._memory_mib} MiB; {free} are available now",
+                    self.tail(),
+                )
         raise KernelError("the guest's process died", self.tail())
 
     def kill(self) -> None:

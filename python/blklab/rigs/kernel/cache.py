@@ -40,6 +40,7 @@ OWN_PATCHES = {
     "ticks.patch": "a guest has 100 ticks per second, not 1000",
     "work.patch": "a buffered call costs its CPU work before it begins, not while it copies",
     "cpu.patch": "CPU work of programs takes no time in a guest",
+    "spin.patch": "a guest runs no MariaDB, which would wait for a tick for ever",
 }
 """Our own patches in order, each with the consequence for a kernel that it does not fit. They touch
 no scheduler."""

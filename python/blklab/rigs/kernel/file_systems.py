@@ -20,7 +20,7 @@ from typing import Any
 
 from blklab.base import binaries
 from blklab.domain.experiment import Disk, LaidOut
-from blklab.errors import InputError, RunError, nearest
+from blklab.errors import InputError, MachineError, RunError, nearest
 from blklab.programs import file_system as file_system_of_program
 from blklab.rigs.kernel import outcome
 from blklab.rigs.kernel.boot import Guest, boot
@@ -73,7 +73,7 @@ def check(kind: str, kernel: Kernel, option: str) -> None:
             f"blklab kernel build --config {needed[0]}=y --name {kind}"
         )
     if shutil.which(f"mkfs.{kind}", path=f"{os.environ.get('PATH', '')}:{SBIN}") is None:
-        raise RunError(f"{option}: no mkfs.{kind} here: apt-get install {KINDS[kind]}")
+        raise MachineError(f"{option}: no mkfs.{kind} here: apt-get install {KINDS[kind]}")
 
 
 def needs(names: Iterable[str]) -> list[str]:

@@ -37,8 +37,13 @@ _Word: TypeAlias = Annotated[str, Meta(pattern=r"\A[\x21-\x7e]{1,200}\Z")]
 _Found = TypeVar("_Found")
 
 
+class _Served(TypedDict):
+    errors: int
+
+
 class _Failed(TypedDict):
     error: str | None
+    disk: NotRequired[_Served | None]
 
 
 class Lateness(TypedDict):
@@ -131,8 +136,12 @@ def read(run: RunDirectory, decoder: msgspec.json.Decoder[_Found]) -> _Found:
                 f"the guest has filled its run directory, which has room for {run.size_mib} MiB"
             ) from None
         raise RunError("the guest left no result") from None
-    if error := decoded(text, _FAILED, "result.json")["error"]:
-        raise RunError(f"in the guest: {shown(error[:_ERROR_LETTERS_MAX])}")
+    failed = decoded(text, _FAILED, "result.json")
+    if error := failed["error"]:
+        message = f"in the guest: {shown(error[:_ERROR_LETTERS_MAX])}"
+        if (served := failed.get("disk")) and served["errors"]:
+            message = f"the disk's data did not fit into the guest's memory; {message}"
+        raise RunError(message)
     return decoded(text, decoder, "result.json")
 
 

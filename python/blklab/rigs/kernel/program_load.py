@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -29,7 +28,7 @@ from blklab.domain.result import Figure, Result
 from blklab.errors import InputError, RunError
 from blklab.programs.child import Answer, Order
 from blklab.programs.file_system import FileSystem
-from blklab.rigs.kernel import file_systems, outcome, view
+from blklab.rigs.kernel import file_systems, memory, nfs, outcome, view
 from blklab.rigs.kernel.cache import Kernel
 from blklab.rigs.kernel.rundir import RunDirectory
 
@@ -39,7 +38,13 @@ _DIRECTORY = _MOUNT / "work"
 _BARE_DIRECTORY = Path("/tmp/work")
 """The directory of a program that reads the device."""
 _LIBRARY = view.HERE / "lib"
+_PROGRAMS = view.HERE / "bin"
+"""Programs that a guest does not see at their own place, such as go-tpc."""
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_TCP = "INET"
+"""The option of a kernel that has it."""
 _PATCH = "cpu.patch"
+_SPIN_PATCH = "spin.patch"
 _DEVICE = "{disk}"
 """The guest replaces it with the disk's path."""
 _COMMAND_ROOM_BYTES = 4 << 30
@@ -65,13 +70,6 @@ class ProgramLoad:
         if why := chosen.program.missing():
             raise InputError(f"{name}: {why}")
         load = cls(experiment, chosen, cpu_permille)
-        for needed in chosen.program.needs:
-            found = chosen.program.find(needed)
-            if found and not chosen.words and not view.is_seen(Path(found).resolve()):
-                raise InputError(
-                    f"{name}: a guest sees no programs outside of /usr and /opt, and finds no "
-                    f"{needed}: it is {shown(found)}"
-                )
         if chosen.program.on_device and chosen.file_system is not None:
             raise InputError(f"{name}: reads from the device itself, and has no file system: --fs")
         capacity = core.disk_model(experiment.disk).limits.capacity_bytes
@@ -109,20 +107,40 @@ class ProgramLoad:
                     f"{name}: would never end, because CPU work takes no time on the kernel "
                     f"'{kernel.label}', which lacks {_PATCH}: blklab kernel build"
                 )
-        free = _available_bytes()
-        # On the disk, and in the page cache.
-        needed = min(2 * self.room_bytes, memory_mib << 20)
-        if not self.chosen.words and free is not None and needed > free:
+        if self.chosen.program.spins and _SPIN_PATCH not in kernel.patches:
+            raise InputError(
+                f"{self.experiment.job.name}: would never end, because no time passes for a program"
+                f" that waits without sleeping on the kernel '{kernel.label}', which lacks "
+                f"{_SPIN_PATCH}: blklab kernel build"
+            )
+        if self.chosen.program.tcp and not kernel.has([_TCP]):
+            raise InputError(
+                f"{self.experiment.job.name}: needs TCP, and the kernel '{kernel.label}' lacks "
+                f"CONFIG_{_TCP}: blklab kernel build"
+            )
+        if self.chosen.program.nfsd_threads is not None:
+            nfs.check(kernel, self.experiment.job.name)
+        free, needed = memory.available_bytes(), self.memory_bytes(memory_mib)
+        if needed > free:
             raise RunError(
                 f"{self.experiment.job.name}: its files may need {size_text(needed)} of this "
                 f"machine's memory, which has {size_text(free)} available"
             )
 
+    def memory_bytes(self, memory_mib: int) -> int:
+        """What its files may need of this machine's memory, on the disk and in the page cache, in a
+        guest with that much; 0 for a command, which does not tell."""
+        return 0 if self.chosen.words else min(2 * self.room_bytes, memory_mib << 20)
+
     def order(self) -> dict[str, Any]:
         """``run`` and ``file_system`` in ``guest.json``, and the directories that a guest would
         hide."""
-        experiment = self.experiment
+        experiment, nfsd_threads = self.experiment, self.chosen.program.nfsd_threads
         directory = _DIRECTORY if self.file_system else _BARE_DIRECTORY
+        shared = None
+        if nfsd_threads is not None:
+            directory = nfs.MOUNT / _DIRECTORY.relative_to(_MOUNT)
+            shared = nfs.to_order(nfsd_threads(self.chosen.values))
         child: Order = {
             "text": experiment.job.text,
             "seed": experiment.seed,
@@ -133,6 +151,10 @@ class ProgramLoad:
         python = [str(_python()), "-s", "-S", "-P", "-m", "blklab.programs.child"]
         # Modules are compiled where pip or an earlier start has left them.
         environment = {"PYTHONPATH": str(_LIBRARY), "PYTHONDONTWRITEBYTECODE": "1"}
+        own = [_LIBRARY]
+        if self._unseen():
+            environment["PATH"] = f"{_PATH}:{_PROGRAMS}"
+            own.append(_PROGRAMS)
         found: dict[str, Any] = {
             "run": {
                 "workload": {
@@ -140,10 +162,11 @@ class ProgramLoad:
                     "environment": environment,
                     "directory": str(directory),
                     "cpu_permille": self.cpu_permille,
+                    "nfs": shared,
                     "window": experiment.window and asdict(experiment.window),
                 }
             },
-            "host_directories": [str(_LIBRARY), *map(str, self._view().hidden_by_own())],
+            "host_directories": list(map(str, [*own, *self._view().hidden_by_own()])),
             "host_files": list(map(str, self._view().files_hidden_by_own())),
         }
         if self.file_system is not None:
@@ -155,7 +178,21 @@ class ProgramLoad:
         package = Path(blklab.__file__).parent
         inside = _LIBRARY.relative_to(view.HERE) / package.name
         mine = self._view()
-        return replace(mine, programs={init.name: init, str(inside): package})
+        unseen = {
+            str((_PROGRAMS / name).relative_to(view.HERE)): path
+            for name, path in self._unseen().items()
+        }
+        return replace(mine, programs={init.name: init, str(inside): package, **unseen})
+
+    def _unseen(self) -> dict[str, Path]:
+        """Needed programs, by name, that no guest sees at their own place."""
+        # A command's programs are shown with its words.
+        if self.chosen.words:
+            return {}
+        program = self.chosen.program
+        found = {name: program.find(name) for name in program.needs}
+        paths = {name: Path(path).resolve() for name, path in found.items() if path}
+        return {name: path for name, path in paths.items() if not view.is_seen(path)}
 
     def _view(self) -> view.View:
         # Python may be installed anywhere, with its library.
@@ -164,12 +201,15 @@ class ProgramLoad:
         shared = view.shared(words).paths if words else ()
         return view.View(
             shared=(*shared, *python),
-            mountpoints=(_LIBRARY, *([_MOUNT] if self.file_system else [])),
+            mountpoints=(
+                _LIBRARY,
+                *([_PROGRAMS] if self._unseen() else []),
+                *([_MOUNT] if self.file_system else []),
+            ),
         )
 
-    def result(self, run: RunDirectory, found: outcome.Outcome, measured: Result) -> Result:
-        """The program's result; `measured` has the disk's activity. RunError with its own message
-        if it failed."""
+    def answer(self, run: RunDirectory, found: outcome.Outcome) -> Answer:
+        """What the program measured. RunError with its own message if it failed."""
         name, ended = self.chosen.program.name, found["program"]
         if ended is None:
             raise RunError("the guest left no result of the program")
@@ -187,6 +227,10 @@ class ProgramLoad:
             raise RunError(f"{name}: its answer is not in the expected format: {error}") from None
         if not 0 < answer["value"] < math.inf:
             raise RunError(f"{name}: gave {answer['value']:g}, which is not a figure")
+        return answer
+
+    def result(self, answer: Answer, found: outcome.Outcome, measured: Result) -> Result:
+        """The program's result; `measured` has the disk's activity."""
         told = self.chosen.program
         own = Result.of_program(
             Figure(answer["value"], told.unit, told.higher_is_better),
@@ -206,6 +250,10 @@ class ProgramLoad:
 
     def notes(self, found: outcome.Outcome) -> tuple[str, ...]:
         """Lines about the conditions of its run."""
+        shared = () if self.chosen.program.nfsd_threads is None else (nfs.NOTE,)
+        return (*shared, *self._notes_of_cpu(found))
+
+    def _notes_of_cpu(self, found: outcome.Outcome) -> tuple[str, ...]:
         if self.cpu_permille and found.get("charged") is None:
             return (
                 f"CPU work takes no time: this kernel lacks {_PATCH}; to build one: blklab kernel "
@@ -245,13 +293,3 @@ def _read(run: RunDirectory, name: str, bytes_max: int) -> bytes:
         return run.read(name, bytes_max)
     except FileNotFoundError:
         return b""
-
-
-def _available_bytes() -> int | None:
-    """Memory that this machine can still give; None if it does not tell."""
-    try:
-        with Path("/proc/meminfo").open(encoding="ascii") as lines:
-            found = next(line for line in lines if line.startswith("MemAvailable:"))
-        return int(found.split()[1]) << 10
-    except (OSError, StopIteration, ValueError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

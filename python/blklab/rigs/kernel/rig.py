@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -27,7 +28,7 @@ from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.scheduler import Scheduler
 from blklab.errors import InputError, RunError, nearest
 from blklab.rigs import check_workload
-from blklab.rigs.kernel import DRIVERS, cache, file_systems, outcome, wall
+from blklab.rigs.kernel import DRIVERS, cache, file_systems, memory, outcome, wall
 from blklab.rigs.kernel.boot import Guest, TimeTravel, boot
 from blklab.rigs.kernel.program_load import ProgramLoad
 from blklab.rigs.kernel.rundir import RunDirectory
@@ -45,12 +46,17 @@ _MIB_FILE_SYSTEM = 32
 _OF_LOAD = 14
 # Two threads and a context.
 _OF_PROCESS_BYTES = 192 << 10
+_OF_CGROUP_BYTES = 32 << 10
 _LOAD = "replay.bin"
 _TIMEOUT_S = 1800.0
 _FREE = "free"
+_ONCE_PERMILLE = 1000
 _CPU_PERMILLE_MAX = 1_000_000
 _PAGE_BYTES = 4096
 _FIO_BYTES_MAX = 64 << 20
+_CGROUPS = "cgroups.txt"
+_CGROUPS_BYTES_MAX = 4 << 20
+_CGROUP = re.compile(r"(\d{1,19})\t(/.*)", re.ASCII)
 # In per cent of `nr_requests`. bfq uses the value of mq-deadline, which is set before it.
 _ASYNC_SHARE = {"bfq": 100}
 _CPU_WORK = {"cpus", "submit_ns", "complete_ns", "wake_ns", "syscall_ns", "copy_mb_s"}
@@ -80,6 +86,31 @@ class _Work:
     """Further parts of ``guest.json``."""
     program: ProgramLoad | None = None
     """The program, if it is one."""
+    files_bytes: int | None = None
+    """The size of a job's files, of which the page cache can hold no more, and of what is beside
+    them; None if it has no files."""
+
+    @property
+    def needed_bytes(self) -> int:
+        """What it may need of this machine's memory, which holds only used pages."""
+        memory_bytes = self.memory_mib << 20
+        if self.program is not None:
+            return self.program.memory_bytes(self.memory_mib)
+        if self.files_bytes is None:
+            return memory_bytes
+        return min(memory_bytes, self.files_bytes + (_MIB_DIRECT << 20))
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A guest that has ended."""
+
+    result: Result
+    begun_ns: int | None
+    """When a program's measurement began, on the clock of the block layer's events; None for a
+    job."""
+    cgroups: tuple[tuple[int, str], ...] = ()
+    """The cgroups of traced processes: the kernel's numbers, and paths."""
 
 
 class KernelRig(ModelledDisks):
@@ -115,6 +146,11 @@ class KernelRig(ModelledDisks):
         self._lock = threading.Lock()
         self._cancelled = False
 
+    @property
+    def made(self) -> cache.Kernel:
+        """The kernel of schedulers that name none."""
+        return self._kernel
+
     def describe(self) -> KernelRigData:
         """See :class:`blklab.rigs.Rig`."""
         kernel = _told(self._kernel)
@@ -125,7 +161,8 @@ class KernelRig(ModelledDisks):
         if self._driver == "native":
             clock, host = "virtual", f"CPUs as modelled, {hz} ticks per second, no file system"
         else:
-            clock, host = _CLOCKS[_TIME_TRAVEL], f"1 CPU, {hz} ticks per second, no file system"
+            clock = f"{_CLOCKS[_TIME_TRAVEL]}, {self._of_programs}"
+            host = f"1 CPU, {hz} ticks per second, no file system but those of programs"
         same = f"--host {specs.guest_name(hz, has_transports, version, self._driver)}"
         return {
             "text": f"{text}: {clock}; host: {host} ({same})",
@@ -133,6 +170,16 @@ class KernelRig(ModelledDisks):
             "driver": self._driver,
             "time_travel": _TIME_TRAVEL,
         }
+
+    @property
+    def _of_programs(self) -> str:
+        """How long the CPU work of programs takes, in words."""
+        if not self._cpu_permille:
+            return "nor does that of programs"
+        times = (
+            "" if self._cpu_permille == _ONCE_PERMILLE else f" times {self._cpu_permille / 1000:g}"
+        )
+        return f"that of programs as long as here{times}"
 
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
         """See :class:`blklab.rigs.Rig`."""
@@ -193,14 +240,14 @@ class KernelRig(ModelledDisks):
 
     def run(self, experiment: Experiment) -> Result:
         """Boot a guest, let it run the job; see :class:`blklab.rigs.Rig`."""
-        return self._run(experiment, None)
+        return self._run(experiment, None).result
 
-    def trace(self, experiment: Experiment, out: BinaryIO) -> Result:
-        """Run a job as `run` does, and write the block layer's events to `out`, as records of
+    def trace(self, experiment: Experiment, out: BinaryIO) -> Ran:
+        """Run it as `run` does, and write the block layer's events to `out`, as records of
         blktrace. RunError also if the guest lost some."""
         return self._run(experiment, out)
 
-    def _run(self, experiment: Experiment, trace: BinaryIO | None) -> Result:
+    def _run(self, experiment: Experiment, trace: BinaryIO | None) -> Ran:
         kernel = self._kernel_of(experiment)
         check_workload(self.spec, experiment.job)
         if recordings.is_recording(experiment.job):
@@ -215,20 +262,27 @@ class KernelRig(ModelledDisks):
             "guest.json": json.dumps(order).encode(),
             **work.files,
         }
-        with self._boot(kernel, files, work, experiment.seed) as guest:
+        with (
+            memory.GUESTS.taken(work.needed_bytes, lambda: self._cancelled),
+            self._boot(kernel, files, work, experiment.seed) as guest,
+        ):
             self._wait(guest)
             found = outcome.read(guest.run, outcome.OUTCOME)
-            result = Result.from_run(_left(guest.run))
+            result, begun_ns = Result.from_run(_left(guest.run)), None
             if work.program is not None:
-                result = work.program.result(guest.run, found, result)
+                answer = work.program.answer(guest.run, found)
+                result = work.program.result(answer, found, result)
+                begun_ns = answer["begun_ns"]
             if not self._late_disk:
                 _check_lateness(found["disk"]["lateness"], result)
             of_load = work.program.notes(found) if work.program else work.notes
             notes = (*of_load, *outcome.notes(found, experiment.disk))
+            cgroups: tuple[tuple[int, str], ...] = ()
             if trace is not None:
                 _copy_trace(guest.run, found, trace)
+                cgroups = _cgroups(guest.run)
             raw = result.raw if work.program else _raw(guest.run)
-            return replace(result, notes=notes, raw=raw)
+            return Ran(replace(result, notes=notes, raw=raw), begun_ns, cgroups)
 
     def _kernel_of(self, experiment: Experiment) -> cache.Kernel:
         """The experiment's own kernel, or the rig's."""
@@ -299,7 +353,12 @@ class KernelRig(ModelledDisks):
             files[_LOAD], more_mib, notes = self._load(experiment)
             memory_mib += more_mib
             order |= {"driver": "native", "beside": _LOAD}
-        return _Work({"job": order}, memory_mib, files, notes)
+        with core.core_types():
+            sizes = job.file_sizes(core.disk_model(experiment.disk), experiment.seed)
+        held_bytes = sum(sizes) + sum(map(len, files.values()))
+        return _Work(
+            {"job": order}, memory_mib, files, notes, files_bytes=held_bytes if sizes else None
+        )
 
     def _program(self, experiment: Experiment) -> _Work:
         load = ProgramLoad.of(experiment, self._cpu_permille)
@@ -331,16 +390,19 @@ class KernelRig(ModelledDisks):
         disk = core.disk_model(experiment.disk)
         with core.core_types():
             load, told, beyond = _core.replay_load(replays, disk)
-        more_mib = (len(load) * _OF_LOAD + told.processes * _OF_PROCESS_BYTES) >> 20
+        groups_bytes = told.cgroups * _OF_CGROUP_BYTES
+        more_mib = (len(load) * _OF_LOAD + told.processes * _OF_PROCESS_BYTES + groups_bytes) >> 20
         how = (
             "the native driver replays it, without CPU work: the recorded times contain it"
             if recordings.is_recording(experiment.job)
             else "the native driver runs the job file, and replays the recordings beside it, which "
             "take no CPU work: their times contain it"
         )
+        recorded = recordings.every(experiment.job)
         notes = (
             how,
-            *recordings.notes(told, recordings.every(experiment.job)),
+            *recordings.notes(told, recorded),
+            *recordings.cgroup_notes(told, recorded),
             *recordings.beyond(beyond, "the disk has none" if disk.limits.rotational else ""),
         )
         return load, more_mib, notes
@@ -397,6 +459,19 @@ def _copy_trace(run: RunDirectory, found: outcome.Outcome, out: BinaryIO) -> Non
     if traced["lost"]:
         raise RunError(f"the guest lost {traced['lost']} of its events")
     run.copy(traced["file"], out)
+
+
+def _cgroups(run: RunDirectory) -> tuple[tuple[int, str], ...]:
+    """The numbers and paths of the cgroups that were traced; nothing if all processes were in the
+    root."""
+    try:
+        text = run.read(_CGROUPS, _CGROUPS_BYTES_MAX).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ()
+    lines = [_CGROUP.fullmatch(line) for line in text.split("\n")[:-1]]
+    if any(line is None for line in lines):
+        raise RunError(f"the guest's {_CGROUPS} does not have the expected format")
+    return tuple((int(line[1]), line[2]) for line in lines if line is not None)
 
 
 def _raw(run: RunDirectory) -> dict[str, bytes]:

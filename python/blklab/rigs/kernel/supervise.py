@@ -21,14 +21,20 @@ import signal
 import sys
 import time
 
-POWERED_OFF, PANICKED, TIMED_OUT, ABANDONED, DIED = 0, 10, 11, 12, 13
+POWERED_OFF, PANICKED, TIMED_OUT, ABANDONED, DIED, KILLED = 0, 10, 11, 12, 13, 14
 """Exit codes: the guest ended in order; its kernel panicked; the limit of wall time passed;
-the starting process has ended; the guest's process ended in another way."""
+the starting process has ended; the guest's process ended in another way; SIGKILL ended it."""
 
 INFO, READY, GO = 3, 4, 5
 """Descriptors of the command: see :mod:`blklab.rigs.kernel.wall`. One digit, for a shell's sake."""
 
 PANIC = b"Kernel panic"
+_ENDS = {
+    (os.CLD_EXITED, 0): POWERED_OFF,
+    (os.CLD_KILLED, signal.SIGKILL): KILLED,
+    # The sandbox tells it of its child, as a shell does.
+    (os.CLD_EXITED, 128 + signal.SIGKILL): KILLED,
+}
 _BLOCK_BYTES = 1 << 16
 _CUT = b"\n[blklab: the console is longer than this file may be; the rest is left out]\n"
 _AFTER_PANIC_S = 2.0
@@ -118,8 +124,8 @@ def _watch(
             found = os.waitid(os.P_PID, guest, os.WEXITED | os.WNOWAIT)
             if panicked:
                 return PANICKED
-            in_order = found and (found.si_code, found.si_status) == (os.CLD_EXITED, 0)
-            return POWERED_OFF if in_order else DIED
+            assert found is not None
+            return _ENDS.get((found.si_code, found.si_status), DIED)
 
 
 def _write(file: int, block: bytes, left: int) -> int:

@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.errors import RunError
+from blklab.errors import MachineError, RunError
 from blklab.rigs.kernel import supervise, view
 from blklab.rigs.kernel.rundir import RunDirectory
 from blklab.rigs.kernel.view import View
@@ -121,7 +121,7 @@ def _found() -> Bubblewrap:
     refused = "blklab starts no guest without confinement"
     path = shutil.which("bwrap")
     if path is None:
-        raise RunError(f"{refused}: apt-get install bubblewrap")
+        raise MachineError(f"{refused}: apt-get install bubblewrap")
     said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
     found = Bubblewrap(path, tuple(int(digits) for digits in re.findall(r"\d+", said)[:3]))
     tried = subprocess.run(
@@ -134,7 +134,7 @@ def _found() -> Bubblewrap:
     )
     if tried.returncode != 0:
         why = (tried.stderr.strip().splitlines() or ["it failed without a message"])[-1]
-        raise RunError(
+        raise MachineError(
             f"{refused}, and bubblewrap cannot confine here ({why}); does this machine allow user "
             "namespaces? See the sysctls kernel.unprivileged_userns_clone, "
             "user.max_user_namespaces and kernel.apparmor_restrict_unprivileged_userns"

@@ -71,6 +71,11 @@ class Borrowed:
                     notes.append(str(error))
         return notes
 
+    def reset(self) -> list[str]:
+        """Set the original settings again; the disks stay borrowed. Returns a line for each
+        failure."""
+        return [line for queue in self.queues for line in put_back(queue, self.before[queue.name])]
+
     def part(self, names: Collection[str]) -> Borrowed:
         """Only the disks with these names."""
         return Borrowed(tuple(one for one in self.queues if one.name in names), self.before)

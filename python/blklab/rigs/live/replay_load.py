@@ -110,6 +110,7 @@ class ReplayLoad:
                 "blklab-replay replays it past the page cache, without CPU work: the recorded "
                 "times contain it",
                 *recordings.notes(told, replays),
+                *_no_cgroups(told),
                 *recordings.beyond(beyond, _no_discards(target)),
             ),
         )
@@ -230,6 +231,16 @@ def _block_bytes(target: Target) -> int:
 
 def _requests(target: Target) -> int:
     return min(_queue(target, "nr_requests", 0))
+
+
+def _no_cgroups(told: _core.ReplayNotes) -> list[str]:
+    """Why recorded cgroups are not replayed, if there are any."""
+    if not told.cgroups:
+        return []
+    return [
+        f"recorded cgroups are not replayed ({told.cgroups}): all processes are threads of "
+        "blklab-replay, and Linux has no cgroup of I/O for single threads"
+    ]
 
 
 def _no_discards(target: Target) -> str:

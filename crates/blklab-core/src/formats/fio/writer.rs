@@ -67,7 +67,7 @@ const OFFSETS: &[&str] = &["offset", "offset_increment", "offset_align"];
 pub fn job_file(plan: &Plan, places: &[FioPath], within: Option<&str>, seed: u64) -> Result<String, String> {
     let mut text = String::new();
     for process in &plan.processes {
-        let path = plan.cgroups[usize::from(process.cgroup.0)].path.as_str();
+        let path = plan.cgroups.path(process.cgroup);
         let cgroup = match within {
             Some(outer) if !path.is_empty() => format!("{outer}/{path}"),
             _ => path.to_owned(),

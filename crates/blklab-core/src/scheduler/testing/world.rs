@@ -33,6 +33,8 @@ pub(in crate::scheduler) struct World {
     /// Since when the disk is free while requests wait.
     free_since: Option<Nanos>,
     pub free_longest: Nanos,
+    /// Spans in which no request waited or was at the disk.
+    pub quiet: Vec<(Nanos, Nanos)>,
     /// Sectors that each reader has got.
     pub served: Vec<u64>,
     /// Sectors that all readers had got at each reader's last request; then the most sectors moved
@@ -60,6 +62,7 @@ impl World {
             completes: Nanos::NEVER,
             free_since: None,
             free_longest: Nanos::ZERO,
+            quiet: Vec::new(),
             served: vec![0; readers.len()],
             asked_at: vec![0; readers.len()],
             waited: vec![0; readers.len()],
@@ -91,6 +94,10 @@ impl World {
         let next = asks.min(self.completes).min(self.rig.scheduler.next_timer()).max(self.rig.now);
         if next > end {
             return None;
+        }
+        let is_quiet = self.rig.waiting.is_empty() && self.rig.in_flight.is_empty();
+        if is_quiet {
+            self.quiet.push((self.rig.now, next));
         }
         self.rig.advance(next.saturating_sub(self.rig.now));
         if self.completes <= next {

@@ -28,6 +28,8 @@ pub struct Fio {
     processes: Vec<Process>,
     /// Per process of the plan.
     started: Vec<bool>,
+    /// Processes of the plan that have not started, in order.
+    waiting: Vec<usize>,
     living: usize,
     /// Per process, including threads: its process of the plan.
     owners: Vec<u32>,
@@ -59,8 +61,7 @@ impl Fio {
     pub fn tasks(plan: &Plan) -> Tasks {
         let task = |spec: &ProcessSpec| Task { prio: spec.job.priorities.base, cgroup: spec.cgroup };
         let threads = plan.processes.iter().flat_map(|spec| iter::repeat_n(task(spec), pool::threads(spec)));
-        let cgroups = plan.cgroups.iter().map(|cgroup| cgroup.group.clone()).collect();
-        Tasks::new(plan.processes.iter().map(task).chain(threads).collect(), cgroups)
+        Tasks::new(plan.processes.iter().map(task).chain(threads).collect(), plan.cgroups.groups())
     }
 
     /// The number of processes, including threads.
@@ -99,29 +100,32 @@ impl Fio {
                 owners.push(owner);
             }
         }
-        Fio { processes, started: vec![false; living], living, owners }
+        Fio { processes, started: vec![false; living], waiting: (0..living).collect(), living, owners }
     }
 
     /// Starts the processes with fulfilled conditions.
     fn start_processes(&mut self, world: &mut World) {
-        for index in 0..self.started.len() {
-            let start = &self.processes[index].spec().start;
-            if self.started[index] || !start.is_met(|id| self.processes[id as usize].has_ended()) {
-                continue;
+        let Fio { processes, started, waiting, .. } = self;
+        waiting.retain(|&index| {
+            let start = &processes[index].spec().start;
+            if !start.is_met(|id| processes[id as usize].has_ended()) {
+                return true;
             }
             let at = start.not_before.max(world.now());
-            self.started[index] = true;
-            let process = &mut self.processes[index];
+            started[index] = true;
+            let process = &mut processes[index];
             process.start(at);
             world.wake(Actor::Process(process.id()), at);
-        }
+            false
+        });
     }
 
     /// A process has ended: others may start, or must end.
     fn ended(&mut self, id: ProcessId, world: &mut World) {
         self.processes[id.0 as usize].exit(world);
         self.living -= 1;
-        for other in 0..self.started.len() {
+        let others = if self.processes[id.0 as usize].spec().ends_others() { self.started.len() } else { 0 };
+        for other in 0..others {
             let [spec, others] = [id.0 as usize, other].map(|index| self.processes[index].spec());
             if spec.ends(others, self.started[other]) {
                 self.processes[other].tell_to_end();

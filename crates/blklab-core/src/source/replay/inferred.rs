@@ -380,18 +380,24 @@ mod tests {
     use super::super::{Fit, Pace, ReplayPlan, Settings, Way, plan};
     use super::*;
     use crate::units::Sector;
-    use blklab_base::recorded::{self, Flags, Io, Names};
+    use blklab_base::recorded::{self, Flags, Io, Tables};
 
     const MS_7: Nanos = Nanos::from_millis(7);
     const BIG: Sector = Sector(1 << 30);
 
     fn settings() -> Settings {
-        let pace = Pace::default();
-        Settings { way: Way::Inferred, fit: Fit::Refuse, recorded: Some(BIG), capacity: BIG, pace }
+        Settings {
+            way: Way::Inferred,
+            fit: Fit::Refuse,
+            recorded: Some(BIG),
+            capacity: BIG,
+            pace: Pace::default(),
+            grouping: Default::default(),
+        }
     }
 
     fn inferred(ios: &[Io]) -> ReplayPlan {
-        plan(ios, &Names::default(), &settings()).expect("it fits")
+        plan(ios, &Tables::default(), &settings()).expect("it fits")
     }
 
     fn read(pid: u32, queued_us: u64, took_us: u64) -> Io {
@@ -492,8 +498,8 @@ mod tests {
 
     #[test]
     fn a_worker_of_the_kernel_writes_after_the_reader_and_waits_only_for_what_it_reads_itself() {
-        let mut names = Names::default();
-        let worker = names.id("kworker/u4:0");
+        let mut tables = Tables::default();
+        let worker = tables.processes.id("kworker/u4:0");
         let of_it = |op, at, took| Io { op, process: worker, ..read(9, at, took) };
         let ios = [
             read(1, 0, 5_000),
@@ -504,7 +510,7 @@ mod tests {
             // A second burst, after no completion but its own.
             of_it(recorded::Op::Write, 40_000, 500),
         ];
-        let plan = plan(&ios, &names, &settings()).expect("it fits");
+        let plan = plan(&ios, &tables, &settings()).expect("it fits");
         let us = Nanos::from_micros;
         let after = |io, think| Start { follows: Some(io), think: us(think), ..Start::default() };
         let goes_on = |think| Start { goes_on: true, think: us(think), ..Start::default() };
@@ -582,7 +588,7 @@ mod tests {
         let blocked = Io { inserted: Some(us(5_000)), ..read(1, 100, 9_000) };
         let ios = [read(1, 0, 4_990), blocked, read(1, 5_003, 700), read(1, 9_500, 700)];
         let settings = Settings { way: Way::Closed, ..settings() };
-        let plan = plan(&ios, &Names::default(), &settings).expect("it fits");
+        let plan = plan(&ios, &Tables::default(), &settings).expect("it fits");
         let afters: Vec<_> = plan.ios.iter().map(|io| io.start.after).collect();
         assert_eq!(afters, [0, 0, 0, 3]);
         assert_eq!((plan.ios[2].start.goes_on, plan.ios[2].start.think), (true, us(3)));

@@ -145,6 +145,12 @@ impl Issuer {
         !self.processes[process.0 as usize].left.is_empty()
     }
 
+    /// The first I/O that the process has to begin.
+    pub fn first(&self, process: ProcessId) -> Option<&ReplayIo> {
+        let own = self.order[self.processes[process.0 as usize].left.clone()].first();
+        own.map(|&io| self.io(io))
+    }
+
     /// An I/O by its index.
     pub fn io(&self, io: u32) -> &ReplayIo {
         &self.ios[io as usize]

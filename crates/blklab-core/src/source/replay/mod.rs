@@ -12,6 +12,7 @@
 //! Submission takes no CPU time, because the recorded times contain it; nor does completion.
 
 mod following;
+mod groups;
 mod history;
 mod inferred;
 pub mod issuer;
@@ -28,11 +29,12 @@ use crate::engine::{Ran, Source, World};
 use crate::owner::{Actor, Owner};
 use crate::request::{Bio, IoPrio, Op, ProcessId};
 use crate::result::JobResult;
-use crate::scheduler::Tasks;
+use crate::scheduler::{CgroupId, Tasks};
 use crate::units::{Nanos, SECTOR_BYTES, Sector};
 
 use issuer::{Issuer, Step};
 
+pub use groups::{Grouping, Members, THE_RECORDING, WEIGHT_RANGE};
 pub use pace::{Pace, Speed};
 pub use plan::{Beyond, Fit, Part, PlanError, ReplayPlan, ReplayProcess, Settings, Way, beside, plan};
 
@@ -68,6 +70,8 @@ pub struct ReplayIo {
     pub start: Start,
     /// The process that issues it.
     pub process: ProcessId,
+    /// The cgroup that its process is in.
+    pub cgroup: CgroupId,
     /// The operation.
     pub op: Op,
     /// Where it begins. A flush has a device and no sector.
@@ -159,6 +163,7 @@ pub struct Replay {
     bios_left: Vec<u32>,
     /// By id.
     processes: Vec<Process>,
+    members: Members,
     living: usize,
 }
 
@@ -183,12 +188,13 @@ pub struct Replayed {
 
 impl Replay {
     /// The number of processes of `ios`, for [`crate::engine::Machine::processes`].
+    /// Schedulers may know more: see [`Members`].
     pub fn count(ios: &[ReplayIo]) -> usize {
         ios.iter().map(|io| io.process.0 as usize + 1).max().unwrap_or(0)
     }
 
     /// `ios`, in which each process's are in its order, on the machine `world`, where its processes have
-    /// the numbers from `first` on. Priorities are those of `tasks`.
+    /// the numbers from `first` on. Priorities are those of `tasks`, which has all [`Members`].
     ///
     /// # Errors
     /// The first I/O that names no disk of the machine, lies beyond its end, or waits in vain.
@@ -206,10 +212,11 @@ impl Replay {
             }
         };
         let bios_left = vec![0; ios.len()];
+        let members = Members::new(&ios, Replay::count(&ios));
         let issuer = Issuer::new(ios);
         let processes: Vec<_> = (0..issuer.processes()).map(process).collect();
         let living = (0..processes.len()).filter(|&id| issuer.has_ios(ProcessId(id as u32))).count();
-        Ok(Replay { issuer, first, bios_left, processes, living })
+        Ok(Replay { issuer, first, bios_left, processes, members, living })
     }
 
     /// Submits an I/O of the process to the block layer; false if the process sleeps, waiting for a
@@ -236,7 +243,7 @@ impl Replay {
             // A trace does not record it; it is set for direct writes, as most sync writes are.
             idle: io.sync,
             background: false,
-            process: there,
+            process: ProcessId(self.first + self.members.of(&io)),
             prio: process.prio,
             cpu: process.cpu,
             hw_queue: device.hw_queue(process.cpu),
@@ -350,7 +357,11 @@ impl Source for Replay {
                     let process = &mut self.processes[id.0 as usize];
                     if !process.has_exited {
                         process.has_exited = true;
-                        world.process_exited(there, process.cpu);
+                        let cpu = process.cpu;
+                        world.process_exited(there, cpu);
+                        for other in self.members.others(id) {
+                            world.process_exited(ProcessId(self.first + other), cpu);
+                        }
                         self.living -= 1;
                     }
                     return Ran::Asleep;

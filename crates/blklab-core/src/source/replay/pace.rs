@@ -56,13 +56,20 @@ mod tests {
     use super::super::{Fit, ReplayPlan, Settings, Start, Way, plan};
     use super::*;
     use crate::units::Sector;
-    use blklab_base::recorded::{Flags, Io, Names, Op};
+    use blklab_base::recorded::{Flags, Io, Op, Tables};
 
     const BIG: Sector = Sector(1 << 30);
 
     fn planned(ios: &[Io], way: Way, pace: Pace) -> ReplayPlan {
-        let settings = Settings { way, fit: Fit::Refuse, recorded: Some(BIG), capacity: BIG, pace };
-        plan(ios, &Names::default(), &settings).expect("it fits")
+        let settings = Settings {
+            way,
+            fit: Fit::Refuse,
+            recorded: Some(BIG),
+            capacity: BIG,
+            pace,
+            grouping: Default::default(),
+        };
+        plan(ios, &Tables::default(), &settings).expect("it fits")
     }
 
     fn looped(loops: u32, length: Nanos) -> Pace {

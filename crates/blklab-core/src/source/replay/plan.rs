@@ -15,17 +15,19 @@ use std::collections::{HashMap, HashSet};
 
 use thiserror::Error;
 
+use super::groups::{CGROUPS_MAX, Grouping, Groups, Members};
 use super::history::{AT_ONCE, History};
 use super::inferred::inferred_starts;
 use super::pace::Pace;
 use super::stored::Load;
-use super::{Plug, ReplayIo, Start};
+use super::{Plug, Replay, ReplayIo, Start};
 use crate::block::{BIO_SECTORS, KERNEL};
 use crate::device::{DeviceId, Location};
 use crate::request::{IoPrio, Op, PrioClass, ProcessId};
 use crate::scheduler::{Task, Tasks};
 use crate::units::{Bytes, Nanos, Sector};
-use blklab_base::recorded::{self, Flags, Io, NameId, Names};
+use crate::workload::cgroups::Cgroups;
+use blklab_base::recorded::{self, Flags, Io, NameId, Names, Tables};
 
 /// The most processes of a replay. Later ones share the last.
 pub const PROCESSES_MAX: usize = 4096;
@@ -56,7 +58,7 @@ pub enum Fit {
 }
 
 /// How to replay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// What I/Os wait for.
     pub way: Way,
@@ -69,6 +71,8 @@ pub struct Settings {
     pub capacity: Sector,
     /// How often, and how fast.
     pub pace: Pace,
+    /// Which cgroups processes are in.
+    pub grouping: Grouping,
 }
 
 /// A process of a replay.
@@ -89,6 +93,8 @@ pub struct ReplayPlan {
     pub ios: Vec<ReplayIo>,
     /// The processes, by id.
     pub processes: Vec<ReplayProcess>,
+    /// Their cgroups.
+    pub cgroups: Cgroups,
     /// I/Os that are not replayed, because no disk model has their operation, or they have no
     /// length.
     pub left_out: u64,
@@ -100,14 +106,24 @@ pub struct ReplayPlan {
     pub marked: u64,
     /// I/Os that were made longer by [`ReplayPlan::align`].
     pub enlarged: u64,
+    /// Cgroups of which the recording has a number and no path.
+    pub unnamed: usize,
 }
 
 impl ReplayPlan {
-    /// The processes for the schedulers, all in the root cgroup.
+    /// The processes as the schedulers know them.
+    pub fn members(&self) -> Members {
+        Members::new(&self.ios, Replay::count(&self.ios))
+    }
+
+    /// The same, with priorities and cgroups.
     pub fn tasks(&self) -> Tasks {
-        let task = |process: &ReplayProcess| Task { prio: process.prio, ..Task::default() };
-        let root = Tasks::default().cgroups()[0].clone();
-        Tasks::new(self.processes.iter().map(task).collect(), vec![root])
+        let members = self.members();
+        let task = |(process, cgroup): (ProcessId, _)| {
+            let prio = self.processes[process.0 as usize].prio;
+            Task { prio, cgroup }
+        };
+        Tasks::new(members.iter().map(task).collect(), self.cgroups.groups())
     }
 
     /// The names of the processes' results; those of the recording are `names`.
@@ -124,7 +140,8 @@ impl ReplayPlan {
     /// The plan for a driver of real processes. `names` as for [`ReplayPlan::job_names`].
     pub fn load(&self, names: &Names) -> Load {
         let prios = self.processes.iter().map(|process| process.prio);
-        Load { ios: self.ios.clone(), processes: self.job_names(names).into_iter().zip(prios).collect() }
+        let processes = self.job_names(names).into_iter().zip(prios).collect();
+        Load { ios: self.ios.clone(), processes, cgroups: self.cgroups.clone() }
     }
 
     /// Whether an I/O changes data.
@@ -188,7 +205,7 @@ pub struct Beyond {
 }
 
 /// Why a recording cannot be replayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// An I/O is beyond the end of the disk.
     #[error("I/O {number}: sectors {sector} to {end}; the disk has {capacity}")]
@@ -216,6 +233,33 @@ pub enum PlanError {
     /// Several recordings together have too many processes.
     #[error("{0} processes; at most {PROCESSES_MAX} in all")]
     TooManyProcesses(usize),
+    /// There are too many cgroups.
+    #[error(
+        "more than {CGROUPS_MAX} cgroups, with those around them, or processes in so many; cgroups=none \
+         replays it without"
+    )]
+    TooManyCgroups,
+    /// A weight is of a cgroup that is not in the recording.
+    #[error("no cgroup '{path}' in it; there is: {}", listed(.known))]
+    NoCgroup {
+        /// The given path.
+        path: String,
+        /// Those of the recording.
+        known: Vec<String>,
+    },
+    /// A cgroup has two weights.
+    #[error("{0}")]
+    Weights(String),
+}
+
+/// Some names for a message.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 8;
+    match names {
+        [] => "none beside the root".to_owned(),
+        _ if names.len() <= MOST => names.join(", "),
+        _ => format!("{} and {} more", names[..MOST].join(", "), names.len() - MOST),
+    }
 }
 
 /// An I/O that is replayed: as it was recorded, and what becomes of it.
@@ -247,13 +291,15 @@ impl Candidate {
 /// What the names of the kernel's threads begin with that write back, among them.
 const WORKER: &str = "kworker/u";
 
-/// The I/Os of a recording, ordered by their times, for one disk. `names` are those of its processes.
+/// The I/Os of a recording, ordered by their times, for one disk.
 ///
 /// # Errors
 /// See [`PlanError`].
-pub fn plan(recorded: &[Io], names: &Names, settings: &Settings) -> Result<ReplayPlan, PlanError> {
+pub fn plan(recorded: &[Io], tables: &Tables, settings: &Settings) -> Result<ReplayPlan, PlanError> {
     let mut plan = ReplayPlan::default();
-    let once = chosen(recorded, settings, &mut plan)?;
+    let mut groups = Groups::new(recorded, &tables.cgroups, &settings.grouping)?;
+    let once = chosen(recorded, settings, &mut groups, &mut plan)?;
+    (plan.cgroups, plan.unnamed) = groups.finish();
     if once.is_empty() {
         return Err(PlanError::Empty);
     }
@@ -276,7 +322,7 @@ pub fn plan(recorded: &[Io], names: &Names, settings: &Settings) -> Result<Repla
             kept.iter().enumerate().map(|(index, one)| history.start(index, &one.recorded)).collect()
         }
         Way::Inferred => {
-            let is_worker = |process: &ReplayProcess| names.name(process.name).starts_with(WORKER);
+            let is_worker = |process: &ReplayProcess| tables.processes.name(process.name).starts_with(WORKER);
             let is_worker: Vec<_> = plan.processes.iter().map(is_worker).collect();
             inferred_starts(&once, kept, length, &is_worker)
         }
@@ -296,7 +342,10 @@ pub fn plan(recorded: &[Io], names: &Names, settings: &Settings) -> Result<Repla
     for count in [&mut plan.left_out, &mut plan.moved, &mut plan.joined, &mut plan.marked] {
         *count *= loops;
     }
-    Ok(plan)
+    match plan.members().iter().count() {
+        known if known > plan.processes.len() + PROCESSES_MAX => Err(PlanError::TooManyCgroups),
+        _ => Ok(plan),
+    }
 }
 
 /// A plan beside others on one disk.
@@ -311,16 +360,24 @@ pub struct Part<'a> {
 }
 
 /// Several plans on one disk, which begin together, each with its own processes; and the names of all.
+/// Cgroups of one path are one.
 ///
 /// # Errors
-/// [`PlanError::TooMany`] or [`PlanError::TooManyProcesses`].
+/// [`PlanError::TooMany`], [`PlanError::TooManyProcesses`], [`PlanError::TooManyCgroups`] or
+/// [`PlanError::Weights`].
 pub fn beside(parts: &[Part<'_>]) -> Result<(ReplayPlan, Names), PlanError> {
     let (mut all, mut names) = (ReplayPlan::default(), Names::default());
     for Part { plan, names: its, label } in parts {
         let (ios, processes) = (all.ios.len() as u32, all.processes.len() as u32);
+        let by = format!("recording '{label}'");
+        let ids = all.cgroups.join(&plan.cgroups, &by).map_err(PlanError::Weights)?;
+        if all.cgroups.all().len() > CGROUPS_MAX {
+            return Err(PlanError::TooManyCgroups);
+        }
         all.ios.extend(plan.ios.iter().map(|io| ReplayIo {
             start: Start { follows: io.start.follows.map(|other| other + ios), ..io.start },
             process: ProcessId(io.process.0 + processes),
+            cgroup: ids[usize::from(io.cgroup.0)],
             ..*io
         }));
         all.processes.extend(plan.processes.iter().map(|process| {
@@ -335,6 +392,7 @@ pub fn beside(parts: &[Part<'_>]) -> Result<(ReplayPlan, Names), PlanError> {
         all.joined += plan.joined;
         all.marked += plan.marked;
         all.enlarged += plan.enlarged;
+        all.unnamed += plan.unnamed;
         if all.ios.len() > IOS_MAX {
             return Err(PlanError::TooMany { loops: 1, ios: all.ios.len() });
         }
@@ -351,7 +409,12 @@ fn end_of(recorded: &[Io]) -> Nanos {
 }
 
 /// The I/Os that can be replayed, on this disk, without their starts.
-fn chosen(recorded: &[Io], settings: &Settings, plan: &mut ReplayPlan) -> Result<Vec<Candidate>, PlanError> {
+fn chosen(
+    recorded: &[Io],
+    settings: &Settings,
+    groups: &mut Groups<'_>,
+    plan: &mut ReplayPlan,
+) -> Result<Vec<Candidate>, PlanError> {
     let last = || recorded.iter().map(|io| io.end().0).max().unwrap_or(1);
     let size = settings.recorded.map_or_else(last, |size| size.0.max(1));
     let mut ids = HashMap::new();
@@ -393,6 +456,7 @@ fn chosen(recorded: &[Io], settings: &Settings, plan: &mut ReplayPlan) -> Result
         let replay = ReplayIo {
             start: Start::default(),
             process: ProcessId(id as u32),
+            cgroup: groups.of(io),
             op,
             place: Location { device: DeviceId(0), sector: Sector(sector) },
             sectors,

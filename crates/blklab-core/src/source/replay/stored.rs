@@ -1,14 +1,16 @@
 //! A plan as bytes, which blklab writes and its own program in a guest reads.
 //!
-//! Little-endian: a magic number; the processes, each with class, level and name; the I/Os, each with as
-//! many bytes.
+//! Little-endian: a magic number; the processes, each with class, level and name; the cgroups, each with
+//! whether its weight was given, its weight and its path; the I/Os, each with as many bytes.
 
-use super::{Plug, ReplayIo, Start};
+use super::{Plug, ReplayIo, Start, THE_RECORDING};
 use crate::device::{DeviceId, Location};
 use crate::request::{IoPrio, Op, PrioClass, ProcessId};
+use crate::scheduler::CgroupId;
 use crate::units::{Nanos, Sector};
+use crate::workload::cgroups::Cgroups;
 
-const MAGIC: &[u8; 8] = b"blkplan2";
+const MAGIC: &[u8; 8] = b"blkplan3";
 
 /// Stands for an I/O that follows no other.
 const NONE: u32 = u32::MAX;
@@ -25,6 +27,8 @@ pub struct Load {
     pub ios: Vec<ReplayIo>,
     /// Each process's name and priority, by id.
     pub processes: Vec<(String, IoPrio)>,
+    /// The cgroups that the I/Os name.
+    pub cgroups: Cgroups,
 }
 
 impl Load {
@@ -38,6 +42,13 @@ impl Load {
             bytes.extend(count(name.len()));
             bytes.extend(name.as_bytes());
         }
+        bytes.extend(count(self.cgroups.all().len()));
+        for cgroup in self.cgroups.all() {
+            bytes.push(cgroup.weighed_by.is_some().into());
+            bytes.extend(cgroup.group.weight.to_le_bytes());
+            bytes.extend(count(cgroup.path.len()));
+            bytes.extend(cgroup.path.as_bytes());
+        }
         bytes.extend(count(self.ios.len()));
         for io in &self.ios {
             let Start { not_before, after, follows, drains, goes_on, think } = io.start;
@@ -48,6 +59,7 @@ impl Load {
             bytes.extend(follows.unwrap_or(NONE).to_le_bytes());
             bytes.extend(io.process.0.to_le_bytes());
             bytes.extend(io.sectors.to_le_bytes());
+            bytes.extend(io.cgroup.0.to_le_bytes());
             bytes.extend([number(&OPS, io.op), number(&PLUGS, io.plug)]);
             bytes.extend([drains, goes_on, io.sync, io.fua, io.preflush, io.counted].map(u8::from));
         }
@@ -64,15 +76,23 @@ impl Load {
         for _ in 0..reader.word()? {
             let class = reader.one_of(&CLASSES)?;
             let [level] = reader.take()?;
-            let length = reader.word()? as usize;
-            let (name, rest) = reader.0.split_at_checked(length)?;
-            reader.0 = rest;
-            load.processes.push((String::from_utf8(name.to_vec()).ok()?, IoPrio { class, level }));
+            load.processes.push((reader.text()?, IoPrio { class, level }));
+        }
+        for number in 0..reader.word()? {
+            let [is_weighed] = reader.take()?;
+            let weight = reader.half()?;
+            let id = load.cgroups.place(&reader.text()?);
+            if u32::from(id.0) != number {
+                return None;
+            }
+            if is_weighed != 0 {
+                load.cgroups.weigh(id, weight, THE_RECORDING).ok()?;
+            }
         }
         for _ in 0..reader.word()? {
             let (not_before, think, sector) = (reader.long()?, reader.long()?, reader.long()?);
             let (after, follows, process) = (reader.word()?, reader.word()?, reader.word()?);
-            let sectors = reader.word()?;
+            let (sectors, cgroup) = (reader.word()?, CgroupId(reader.half()?));
             let (op, plug) = (reader.one_of(&OPS)?, reader.one_of(&PLUGS)?);
             let [drains, goes_on, sync, fua, preflush, counted] = reader.take()?.map(|flag: u8| flag != 0);
             load.ios.push(ReplayIo {
@@ -85,6 +105,7 @@ impl Load {
                     think: Nanos(think),
                 },
                 process: ProcessId(process),
+                cgroup,
                 op,
                 place: Location { device: DeviceId(0), sector: Sector(sector) },
                 sectors,
@@ -95,8 +116,8 @@ impl Load {
                 plug,
             });
         }
-        let known = load.processes.len();
-        let is_known = |io: &ReplayIo| (io.process.0 as usize) < known;
+        let (known, cgroups) = (load.processes.len(), load.cgroups.all().len());
+        let is_known = |io: &ReplayIo| (io.process.0 as usize) < known && usize::from(io.cgroup.0) < cgroups;
         (reader.0.is_empty() && load.ios.iter().all(is_known)).then_some(load)
     }
 }
@@ -112,6 +133,17 @@ impl Reader<'_> {
         let (head, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*head)
+    }
+
+    fn half(&mut self) -> Option<u16> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = self.word()? as usize;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).ok()
     }
 
     fn word(&mut self) -> Option<u32> {
@@ -140,15 +172,16 @@ mod tests {
 
     fn io() -> impl Strategy<Value = ReplayIo> {
         let start = (any::<[u64; 2]>(), any::<u32>(), prop::option::of(0..NONE), any::<[bool; 2]>());
-        let what = (0..2_u32, prop::sample::select(&OPS), any::<u64>(), any::<u32>());
+        let what = (0..2_u32, 0..3_u16, prop::sample::select(&OPS), any::<u64>(), any::<u32>());
         let how = (any::<[bool; 4]>(), prop::sample::select(&PLUGS));
-        (start, what, how).prop_map(|(start, (process, op, sector, sectors), how)| {
+        (start, what, how).prop_map(|(start, (process, cgroup, op, sector, sectors), how)| {
             let ([not_before, think], after, follows, [drains, goes_on]) = start;
             let ([sync, fua, preflush, counted], plug) = how;
             let (not_before, think) = (Nanos(not_before), Nanos(think));
             ReplayIo {
                 start: Start { not_before, after, follows, drains, goes_on, think },
                 process: ProcessId(process),
+                cgroup: CgroupId(cgroup),
                 op,
                 place: Location { device: DeviceId(0), sector: Sector(sector) },
                 sectors,
@@ -163,7 +196,15 @@ mod tests {
 
     fn load() -> impl Strategy<Value = Load> {
         let processes = prop::collection::vec(("\\PC{0,9}", prio()), 2..4);
-        (prop::collection::vec(io(), 0..5), processes).prop_map(|(ios, processes)| Load { ios, processes })
+        let weight = prop::option::of(10..=1000_u16);
+        (prop::collection::vec(io(), 0..5), processes, weight).prop_map(|(ios, processes, weight)| {
+            let mut cgroups = Cgroups::default();
+            let inner = cgroups.place("a/b");
+            if let Some(weight) = weight {
+                cgroups.weigh(inner, weight, THE_RECORDING).expect("it has none");
+            }
+            Load { ios, processes, cgroups }
+        })
     }
 
     proptest! {
@@ -183,10 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn an_io_of_a_process_that_is_not_there_is_no_load() {
+    fn an_io_of_a_process_or_cgroup_that_is_not_there_is_no_load() {
         let ios = vec![ReplayIo { process: ProcessId(1), sectors: 8, ..ReplayIo::default() }];
-        let mut load = Load { ios, processes: vec![(String::new(), IoPrio::default()); 2] };
+        let processes = vec![(String::new(), IoPrio::default()); 2];
+        let mut load = Load { ios, processes, ..Load::default() };
         assert!(Load::of_bytes(&load.to_bytes()).is_some());
+        load.ios[0].cgroup = CgroupId(1);
+        assert_eq!(Load::of_bytes(&load.to_bytes()), None);
+        load.ios[0].cgroup = CgroupId(0);
         load.processes.pop();
         assert_eq!(Load::of_bytes(&load.to_bytes()), None);
     }

@@ -193,7 +193,10 @@ pub fn run(
             |thread: thread::ScopedJoinHandle<'_, _>| thread.join().map_err(|_| "a process panicked")?;
         threads.into_iter().map(join).collect::<Result<Vec<JobResult>, String>>()
     })?;
-    let (series, interval) = run.series.into_inner().expect("no thread panicked").finish();
+    let recorder = run.series.into_inner().expect("no thread panicked");
+    // The queue is in the events; the series is joined with it, the levels are not.
+    let (_, percentiles) = SeriesRecorder::steadiness(std::slice::from_ref(&recorder));
+    let (series, interval) = recorder.finish();
     let ended = jobs.iter().map(|job| job.end_ns).max().unwrap_or(0);
     Ok(RunResult {
         duration_ns: ended,
@@ -201,6 +204,7 @@ pub fn run(
         series_interval_ns: interval.0,
         overview_stride: 1,
         series,
+        percentiles,
         ..RunResult::default()
     })
 }

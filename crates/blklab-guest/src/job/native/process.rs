@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 
+use blklab_core::scheduler::CgroupId;
 use blklab_core::source::fio::issuer::{Issuer, Step, Then};
 use blklab_core::source::fio::tally::IoTimes;
 use blklab_core::source::fio::units::{Started, Units};
@@ -55,7 +56,9 @@ impl<'a> Process<'a> {
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         run.wait_to_start(spec);
         let job = &spec.job;
-        cgroups::enter(run.plan, spec)?;
+        if spec.cgroup != CgroupId::ROOT {
+            cgroups::enter(run.plan.cgroups.path(spec.cgroup))?;
+        }
         sys::set_priority(job.priorities.base)?;
         let depth = job.queueing.depth();
         let largest = Direction::ALL.map(|d| job.access.block_sizes[d].max()).into_iter().max().unwrap_or(0);

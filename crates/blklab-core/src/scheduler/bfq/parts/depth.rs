@@ -13,7 +13,7 @@
 //! The state is `nr_requests` and the four limits, computed once, when the queue gets its scheduler.
 //! Nothing changes them during a run; the block layer asks for the limit before it allocates a request.
 //!
-//! Follows `bfq_depth_updated` and `bfq_limit_depth` of Linux 7.3. Versions before 7.0 have other limits. Left out: a change of `nr_requests`
+//! Follows `bfq_depth_updated` and `bfq_limit_depth` of Linux 7.3. Versions before 7.0 have other limits, those before 4.16 none. Left out: a change of `nr_requests`
 //! or `async_depth` during a run, which no rig makes.
 
 use crate::request::Op;
@@ -41,6 +41,9 @@ impl Depths {
     /// `nr_requests` changes that.
     pub fn new(queue: &QueueLimits) -> Depths {
         let nr_requests = queue.nr_requests;
+        if !queue.kernel.bfq_limits_requests {
+            return Depths::with(nr_requests, [[nr_requests; 2]; 2]);
+        }
         if !queue.kernel.bfq_limits_follow_async_depth {
             return Depths::of_requests(nr_requests);
         }

@@ -32,27 +32,34 @@ fn any_class() -> impl Strategy<Value = PrioClass> {
     prop::sample::select(vec![RealTime, BestEffort, BestEffort, BestEffort, Idle])
 }
 
-/// The lengths of a process's turns that ended by time, from their first completions.
-fn timed_turns(notes: &[Note], process: u32) -> Vec<Nanos> {
+/// A process's turns that ended by time: their first completions and their ends.
+fn timed_turns(notes: &[Note], process: u32) -> Vec<(Nanos, Nanos)> {
     let mut began = None;
-    let mut lengths = Vec::new();
+    let mut turns = Vec::new();
     for note in notes.iter().filter(|note| note.process == ProcessId(process)) {
         match note.decision {
             Decision::SliceTimed { .. } => began = Some(note.at),
             Decision::SliceEnd { reason: EndReason::TimeOut, .. } => {
-                lengths.push(note.at - began.take().expect("it had begun"));
+                turns.push((began.take().expect("it had begun"), note.at));
             }
             _ => {}
         }
     }
-    lengths
+    turns
+}
+
+/// How long between the two times there was no request at all.
+fn quiet(world: &World, from: Nanos, until: Nanos) -> Nanos {
+    let both = |&(begin, end): &(Nanos, Nanos)| end.min(until).saturating_sub(begin.max(from)).0;
+    Nanos(world.quiet.iter().map(both).sum())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// A turn that ends by time is as long as the slice of its level, and at most a request and the idling
-    /// after it longer.
+    /// after it longer. Only a dispatch looks at the time, so that a turn beyond its slice goes on while
+    /// there is no request to dispatch.
     #[test]
     fn a_turn_is_as_long_as_the_slice_of_its_level(
         readers in prop::collection::vec(any_reader(any_class()), 2..9)
@@ -62,8 +69,9 @@ proptest! {
         for (place, reader) in readers.iter().enumerate() {
             let at = if reader.task.prio.class == Idle { 7 } else { reader.task.prio.level };
             let least = slice(at) - TICK;
-            for length in timed_turns(&world.notes, place as u32) {
-                let most = slice(at) + REQUEST + SLICE_IDLE + TICK;
+            for (began, ended) in timed_turns(&world.notes, place as u32) {
+                let length = ended - began;
+                let most = slice(at) + REQUEST + SLICE_IDLE + TICK + quiet(&world, began + slice(at), ended);
                 prop_assert!(least <= length && length <= most, "{place} has {length} at level {at}");
             }
             for given in slices(&world.notes, place as u32) {

@@ -214,7 +214,12 @@ impl Process {
                 && unit.len <= FILE_BLOCK_BYTES
                 && device.block.reads_blocks_without_plug()
         };
-        match few && (world.layout.file(FileId(unit.file)).is_device || is_simple_read()) {
+        let is_bare_device_io = || {
+            let is_queued = self.spec.job.queueing.engine.is_queued();
+            world.layout.file(FileId(unit.file)).is_device
+                && !(is_queued && device.block.plugs_queued_device_io())
+        };
+        match few && (is_bare_device_io() || is_simple_read()) {
             true => Manner::on_a_device(unit.direction.op(), sectors),
             false => Manner::PLUGGED,
         }

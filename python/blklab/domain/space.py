@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from blklab import _core
-from blklab.domain import core
+from blklab.domain import core, plugins
 from blklab.domain.experiment import SchedulerSpec
 from blklab.domain.scheduler import in_core
 from blklab.errors import InputError
@@ -35,6 +35,15 @@ class Knob:
     name: str
     values: tuple[int, ...]
     default: int
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Both ends of its range. A default of 0 or -1 is the kernel's own choice and none of them:
+        it comes first if there are values on both sides of what it stands for."""
+        if self.default > 0 or len(self.values) <= len((0, 1)):
+            return tuple(dict.fromkeys((self.values[0], self.values[-1])))
+        own = [value for value in self.values if value != self.default]
+        return tuple(dict.fromkeys((self.default, own[0], own[-1])))
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,7 @@ class Space:
         defaults = {knob.name: knob.default for knob in self.knobs}
         changed = {name: str(value) for name, value in values.items() if value != defaults[name]}
         own = dict(self.base.settings)
-        return SchedulerSpec(self.name, tuple(sorted((own | changed).items())))
+        return replace(self.base, settings=tuple(sorted((own | changed).items())))
 
     def all(self) -> Iterator[SchedulerSpec]:
         """All its settings."""
@@ -75,6 +84,17 @@ class Space:
         """The value of each knob in a scheduler of `spec`."""
         told = dict(spec.settings)
         return {knob.name: int(told.get(knob.name, knob.default)) for knob in self.knobs}
+
+    def ends(self, spec: SchedulerSpec) -> list[tuple[str, int, SchedulerSpec]]:
+        """From a scheduler of `spec`, each knob at each other end of its range, alone: the name
+        of the knob, its value and the scheduler."""
+        values = self.values(spec)
+        return [
+            (knob.name, end, self.spec({**values, knob.name: end}))
+            for knob in self.knobs
+            for end in knob.ends
+            if end != values[knob.name]
+        ]
 
     def only(self, names: Iterable[str]) -> Space:
         """With no other knobs than these."""
@@ -92,11 +112,18 @@ def spaces(schedulers: Sequence[SchedulerSpec]) -> tuple[Space, ...]:
     return tuple(map(_space, schedulers))
 
 
+def ends_of(scheduler: SchedulerSpec) -> list[tuple[str, int, SchedulerSpec]]:
+    """Each tunable that `scheduler` does not set, and each of the queue's, at both ends of its
+    range, alone; see `Space.ends`. InputError as of `spaces`."""
+    [space] = spaces([scheduler])
+    return space.ends(scheduler)
+
+
 def _space(spec: SchedulerSpec) -> Space:
     if spec.kernel is not None:
         raise InputError(f"--scheduler {spec.label}: the search is on the simulator; leave out '@'")
     in_core(spec)
-    tables = {info.name: info.tunables for info in _core.schedulers()}
+    tables = {info.name: info.tunables for info in core.schedulers() + plugins.infos()}
     rows = [*tables[spec.name], *core.environment()["queue"]]
     names = {row.name for row in rows}
     fixed = dict(spec.settings)

@@ -1,0 +1,199 @@
+//! Flushes and durable writes: what they wait for, and what waits for them.
+
+use super::*;
+
+#[test]
+fn a_flush_waits_for_the_worker() {
+    let mut rig = Rig::new("none");
+    let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
+    rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk);
+    rig.block.unplug(rig.now, &mut rig.disk);
+    assert_eq!((rig.block.flushes.running.len(), rig.block.in_flight), (1, 0));
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    assert_eq!(rig.block.in_flight, 1);
+}
+
+#[test]
+fn a_flush_does_not_make_the_worker_forget_what_it_was_to_do_later() {
+    let mut rig = Rig::with_depth("mq-deadline", true, 2);
+    for (class, sector) in [(PrioClass::RealTime, 900), (PrioClass::Idle, 100)] {
+        rig.block.submit(rig.now, &with_class(class, sector), WITHOUT_PLUG, &mut rig.disk);
+    }
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    assert_eq!(rig.end_one(), [900]);
+    let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
+    rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    assert_eq!(
+        rig.end_all(),
+        [vec![FLUSHED], vec![100]],
+        "the flush, and what the idle class has waited for"
+    );
+}
+
+/// libata lets no queued command be at the disk beside a flush.
+#[test]
+fn a_flush_of_a_sata_disk_waits_for_what_is_there_and_everything_else_for_the_flush() {
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq", "deadline"] {
+        let mut rig = Rig::with_depth(scheduler, true, 8);
+        rig.plug([900, 5_000]);
+        let before = rig.block.in_flight;
+        assert!(before > 0, "{scheduler}");
+        rig.flush();
+        rig.plug([100]);
+        let ended = rig.end_all();
+        let flush = ended.iter().position(|owners| owners == &[FLUSHED]).expect("it ends");
+        assert_eq!(flush, before as usize, "{scheduler}: after what was at the disk: {ended:?}");
+        assert_eq!(ended.last(), Some(&vec![100]), "{scheduler}: {ended:?}");
+    }
+}
+
+#[test]
+fn nothing_else_goes_to_a_sata_disk_that_has_a_flush() {
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq", "deadline"] {
+        let mut rig = Rig::with_depth(scheduler, true, 8);
+        rig.flush();
+        rig.plug([100]);
+        assert_eq!(rig.block.in_flight, 1, "{scheduler}: the flush");
+        assert_eq!(rig.end_all(), [vec![FLUSHED], vec![100]], "{scheduler}");
+    }
+}
+
+#[test]
+fn before_linux_7_a_flush_is_sent_back_while_the_disk_has_other_commands_and_nothing_passes_it() {
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
+        for (number, with_flush) in [(6012, 3), (7003, 4)] {
+            let mut rig = Rig::on(linux(number), scheduler, 8);
+            rig.plug([1000, 3000, 5000]);
+            rig.flush();
+            assert_eq!(rig.block.in_flight, with_flush, "{scheduler}: with the driver");
+            rig.plug([100]);
+            rig.submit_as(7000, WITHOUT_PLUG);
+            rig.block.run_worker(rig.now, 0, &mut rig.disk);
+            assert_eq!(rig.block.in_flight, with_flush, "{scheduler}: nothing else");
+            let ended = rig.end_all();
+            assert_eq!(ended[3], [FLUSHED], "{scheduler}: {ended:?}");
+            assert_eq!(ended.concat().len(), 6, "{scheduler}: all end");
+        }
+    }
+}
+
+#[test]
+fn behind_other_transports_a_flush_is_at_the_disk_beside_others() {
+    let mut rig = Rig::with_depth("mq-deadline", false, 8);
+    rig.plug([900]);
+    rig.flush();
+    rig.plug([100]);
+    assert_eq!(rig.block.in_flight, 3);
+}
+
+#[test]
+fn one_flush_is_with_the_disk_and_those_that_come_meanwhile_share_the_next() {
+    let mut rig = Rig::with_depth("mq-deadline", true, 8);
+    (0..3).for_each(|_| rig.flush());
+    assert_eq!(rig.block.in_flight, 1);
+    assert_eq!(rig.end_all(), [vec![FLUSHED], vec![FLUSHED; 2]]);
+    assert_eq!(rig.block.counters.flush_ios, 2);
+}
+
+#[test]
+fn fua_is_asked_only_of_a_disk_with_a_volatile_cache() {
+    for volatile in [true, false] {
+        let mut rig = Rig::new("none");
+        rig.block.volatile_write_cache = volatile;
+        let write = Bio { op: Op::Write, fua: true, ..read(100, 100) };
+        rig.block.submit(rig.now, &write, Manner::PLUGGED, &mut rig.disk);
+        assert_eq!(rig.block.requests[rig.block.plug[0]].fua, volatile);
+    }
+}
+
+/// Submits a flush and leaves it to the worker.
+fn flush_later(rig: &mut Rig, owner: u64) -> Submitted {
+    let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, owner) };
+    rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk)
+}
+
+/// A durable write of eight sectors.
+fn durable(sector: u64) -> Bio {
+    Bio { op: Op::Write, fua: true, ..read(sector, sector) }
+}
+
+#[test]
+fn a_flush_that_finds_the_disk_full_is_refused_and_nothing_passes_it() {
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
+        let mut rig = Rig::with_depth(scheduler, true, 1);
+        rig.plug([900]);
+        rig.flush();
+        assert_eq!(rig.block.in_flight, 1, "{scheduler}");
+        assert!(rig.block.hw_queues[0].refused.is_busy(), "{scheduler}: it counts in dispatch_busy");
+        rig.plug([100]);
+        assert_eq!(rig.end_all(), [[900], [FLUSHED], [100]], "{scheduler}");
+    }
+}
+
+#[test]
+fn bios_that_come_after_a_flush_was_made_share_the_next_one_even_if_it_waits_for_the_disk() {
+    let mut rig = Rig::with_depth("mq-deadline", true, 1);
+    rig.plug([900]);
+    (0..3).for_each(|_| rig.flush());
+    assert_eq!(rig.end_all(), [vec![900], vec![FLUSHED], vec![FLUSHED; 2]]);
+}
+
+#[test]
+fn of_the_next_flush_and_refused_requests_the_flush_goes_first_if_the_disk_was_out_of_budget() {
+    let served = |runs_meanwhile: bool| {
+        let mut rig = Rig::with_depth("mq-deadline", true, 8);
+        rig.plug([100]);
+        rig.flush();
+        rig.plug([9_000]);
+        rig.block.run_worker(rig.now, 0, &mut rig.disk);
+        // Out of budget until now: the end of a command makes SCSI ask the driver again.
+        assert_eq!(rig.end_one(), [100]);
+        flush_later(&mut rig, FLUSHED - 1);
+        if runs_meanwhile {
+            rig.plug([9_100]);
+        }
+        rig.end_all().concat()
+    };
+    assert_eq!(served(false), [FLUSHED, 9_000, FLUSHED - 1]);
+    assert_eq!(served(true), [FLUSHED, FLUSHED - 1, 9_000, 9_100]);
+}
+
+#[test]
+fn a_bio_that_flushes_has_a_tag_until_the_flush_has_ended_and_waits_for_one() {
+    let mut rig = Rig::with_depth("mq-deadline:nr_requests=4", true, 1);
+    rig.plug([100, 1_000, 2_000]);
+    assert_eq!(flush_later(&mut rig, FLUSHED), Submitted::Taken);
+    assert!(matches!(flush_later(&mut rig, FLUSHED), Submitted::NoRequest(_)));
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    assert_eq!(rig.end_one(), [100]);
+    assert_eq!(flush_later(&mut rig, FLUSHED), Submitted::Taken);
+    assert!(matches!(rig.submit_as(3_000, Manner::PLUGGED), Submitted::NoRequest(_)));
+    assert_eq!(rig.end_all().len(), 4);
+    assert_eq!(rig.block.hw_queues[0].allocated, [0, 0]);
+}
+
+#[test]
+fn no_flush_begins_while_the_data_of_a_durable_write_are_under_way() {
+    let mut rig = Rig::with_depth("none", true, 8);
+    rig.block.flush_after_fua = true;
+    for sector in [100, 9_000_000] {
+        rig.block.submit(rig.now, &durable(sector), WITHOUT_PLUG, &mut rig.disk);
+    }
+    assert_eq!(rig.block.in_flight, 2);
+    let ended = rig.end_all();
+    assert_eq!(ended.len(), 1, "both with one flush: {ended:?}");
+    assert_eq!((rig.block.counters.write_ios, rig.block.counters.flush_ios), (2, 1));
+    assert_eq!(rig.block.hw_queues[0].allocated, [0, 0]);
+}
+
+#[test]
+fn after_a_flush_the_next_completion_runs_the_queue() {
+    // A request of the idle class must wait while a real-time request is in flight.
+    let mut rig = Rig::with_depth("mq-deadline", false, 8);
+    rig.block.submit(rig.now, &with_class(PrioClass::RealTime, 900), WITHOUT_PLUG, &mut rig.disk);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.submit(rig.now, &with_class(PrioClass::Idle, 100), WITHOUT_PLUG, &mut rig.disk);
+    rig.flush();
+    assert!(rig.block.hw_queues[0].restart, "the flush was in the list of the driver");
+}
