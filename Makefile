@@ -46,11 +46,15 @@ BENCH_BASE ?= HEAD~1
 
 PLUGIN_TARGET := wasm32-unknown-unknown
 
+# The seed of the random inputs of `make test`, and how many others `make properties` tries.
+SEED ?= 1
+ROUNDS ?= 20
+
 # Merges the counts of an instrumented core; an optional part of the compiler.
 PROFDATA = $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/llvm-profdata)
 NO_PROFDATA := built without a profile, which makes it slower: rustup component add llvm-tools
 
-.PHONY: help compare setup test test-packages check test-rust test-python fuzz fuzz-test fuzz-long mutants mutants-all docs verify validate golden soak pgo bench wheel clean
+.PHONY: help compare setup test test-packages check test-rust test-python properties fuzz fuzz-test fuzz-long mutants mutants-all docs verify validate golden soak pgo bench wheel clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -115,8 +119,17 @@ check: $(VENV)/.dev  ## Formatting, lints, types
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 
+# The same random inputs in each run: a run of the tests judges a change, not today's luck.
 test-rust:  ## The Rust tests
-	cargo test --quiet
+	PROPTEST_RNG_SEED=$(SEED) cargo test --quiet
+
+properties:  ## The properties of the Rust tests, with the random inputs of ROUNDS fresh seeds (20)
+	@cargo test --quiet --no-run
+	@for round in $$(seq $(ROUNDS)); do \
+	  seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
+	  PROPTEST_RNG_SEED=$$seed cargo test --quiet >target/properties.log 2>&1 \
+	    || { cat target/properties.log; echo "again: make test-rust SEED=$$seed"; exit 1; }; \
+	done
 
 test-python: $(VENV)/.dev $(BIN)/go-tpc  ## The Python tests
 	$(BIN)/pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
