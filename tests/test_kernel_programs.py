@@ -446,6 +446,26 @@ def test_a_program_that_waits_without_sleeping_sees_time_pass_where_the_cpu_is_f
 
 
 @pytest.mark.parametrize(
+    ("call", "each"), [("time.monotonic()", 60_000), ("os.sched_yield()", 6_000)]
+)
+def test_a_program_that_works_between_its_calls_is_not_taken_for_one_that_waits(
+    call: str, each: int, kernel: str
+) -> None:
+    program = (
+        "import os, time; blocks = []; "
+        "exec('for _ in range(4):\\n began = time.monotonic()\\n"
+        f" for _ in range({each}): sum(range(200)); {call}\\n"
+        " blocks.append(time.monotonic() - began)'); "
+        "print(blocks[0], blocks[-1])"
+    )
+    said = ran(kernel, experiment(f'command:python3 -c "{program}"')).raw["output.txt"].decode()
+    first, last = map(float, said.split())
+    # If these calls let time pass, each takes up to 131 us more.
+    assert each * 1e-6 < first < each * 60e-6
+    assert last < 4 * first
+
+
+@pytest.mark.parametrize(
     ("spec", "words"),
     [
         (
