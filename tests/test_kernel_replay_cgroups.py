@@ -103,6 +103,37 @@ def test_a_process_that_moves_is_in_the_cgroup_of_each_io() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("every", "scheduler"),
+    [
+        (256, "bfq"),
+        (256, "bfq:low_latency=0"),
+        (32, "bfq:low_latency=0"),
+        (1, "bfq:low_latency=0"),
+    ],
+)
+def test_a_process_that_moves_takes_along_what_bfq_has_learnt_of_it_on_both_rigs(
+    every: int, scheduler: str
+) -> None:
+    """One of the readers goes to and fro after so many I/Os: its queue moves with it."""
+    record(JOB, "load.rec", "su800-128gb", "none")
+
+    def moved(columns: dict[str, list[Any]]) -> None:
+        rows = [row for row, name in enumerate(columns["process"]) if name == "one"]
+        other = columns["process"].index("inner")
+        for place, row in enumerate(rows):
+            if place // every % 2 == 1:
+                for name in ("cgroup", "cgroup_path"):
+                    columns[name][row] = columns[name][other]
+
+    altered("load.rec", "moved.rec", moved)
+    there, here = (
+        replay("moved.rec:way=closed", "wd10ezrx", scheduler, rig) for rig in (NATIVE, "sim")
+    )
+    for one, other in zip(ends(there), ends(here), strict=True):
+        assert one == pytest.approx(other, rel=0.02)
+
+
 def test_a_recording_of_a_guest_has_the_cgroups_of_its_job() -> None:
     for rig, file in (("sim", "sim.rec"), (NATIVE, "kernel.rec")):
         record(JOB, file, "wd10ezrx", "bfq", rig)

@@ -236,9 +236,8 @@ def cgroup_notes(told: _core.ReplayNotes, replays: Sequence[Replay]) -> tuple[st
         )
     if told.movers:
         lines.append(
-            f"{told.movers} processes were in several cgroups: for the simulator's schedulers each "
-            "is another process in each of them, in a guest it moves; under bfq and cfq the two "
-            "differ"
+            f"{told.movers} processes were in several cgroups: they move, as in Linux; for cfq "
+            "each is another process in each of them"
         )
     return tuple(lines)
 

@@ -32,6 +32,8 @@ pub struct Task {
     pub prio: IoPrio,
     /// Its cgroup.
     pub cgroup: CgroupId,
+    /// The process that this one is, after it has moved to this cgroup; it comes before this one.
+    pub mover: Option<ProcessId>,
 }
 
 /// All processes of a run and their cgroups.
@@ -52,8 +54,9 @@ impl Tasks {
     /// Processes in the order of their ids, all in the root group if `cgroups` has no others.
     ///
     /// # Panics
-    /// If `cgroups` does not begin with the one root, if a parent comes after its child, or if a
-    /// task is in a group that does not exist.
+    /// If `cgroups` does not begin with the one root, if a parent comes after its child, if a task is
+    /// in a group that does not exist, or if one that has moved does not come after the process that
+    /// it is.
     pub fn new(tasks: Vec<Task>, cgroups: Vec<Cgroup>) -> Tasks {
         let is_root = |index: usize| cgroups[index].parent.is_none();
         assert!(!cgroups.is_empty() && is_root(0), "the root group comes first");
@@ -62,6 +65,8 @@ impl Tasks {
             assert!(before, "group {index} has its parent before it");
         }
         assert!(tasks.iter().all(|task| usize::from(task.cgroup.0) < cgroups.len()), "groups exist");
+        let is_before = |(index, task): (usize, &Task)| task.mover.is_none_or(|one| (one.0 as usize) < index);
+        assert!(tasks.iter().enumerate().all(is_before), "a process comes before itself elsewhere");
         Tasks { tasks, cgroups }
     }
 
@@ -72,7 +77,12 @@ impl Tasks {
     /// As [`Tasks::new`], or if a group of the others has no place.
     #[must_use]
     pub fn and(self, others: &Tasks, cgroups: Vec<Cgroup>, ids: &[CgroupId]) -> Tasks {
-        let moved = |task: &Task| Task { cgroup: ids[usize::from(task.cgroup.0)], ..*task };
+        let before = self.tasks.len() as u32;
+        let moved = |task: &Task| Task {
+            cgroup: ids[usize::from(task.cgroup.0)],
+            mover: task.mover.map(|process| ProcessId(before + process.0)),
+            ..*task
+        };
         let both = self.tasks.iter().copied().chain(others.tasks.iter().map(moved));
         Tasks::new(both.collect(), cgroups)
     }

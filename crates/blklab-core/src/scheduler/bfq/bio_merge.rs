@@ -21,7 +21,7 @@ impl Bfq {
         if !mergeable(bio.op, bio.fua) {
             return None;
         }
-        let task = TaskIndex::of(bio.process);
+        let task = self.know(queue, bio.process);
         let own = self.tasks.queue(task, bio.sync)?;
         let mut bringer = Bringer { task, queue: own };
         let (begin, end) = (bio.sector, bio.sector.offset(bio.sectors));

@@ -26,6 +26,7 @@
 //!   (`raise.rs`, `parts/raising.rs`, `parts/soft_rt.rs`), unless they came in a burst (`parts/burst.rs`).
 //! * **Merging of queues** that read side by side or were created together, and splits
 //!   (`parts/positions.rs`, `parts/sharing.rs`, `merging.rs`, `tasks.rs`).
+//! * **Moves to another cgroup** take the process's queue with them (`moves.rs`).
 //! * **Depth**: asynchronous requests, writes, and processes beyond their share may use fewer of
 //!   the disk queue's requests (`parts/depth.rs`).
 //!
@@ -35,8 +36,8 @@
 //! * disks with several actuators: no disk here has them;
 //! * `REQ_META`: the kernel serves a file system's metadata before data of the same queue. Requests
 //!   here have no such mark: files are extents of the disk and have no metadata;
-//! * processes that change priority or cgroup during a run, and cgroups that come and go: job files
-//!   have none;
+//! * processes that change priority during a run, and cgroups that come and go: job files and
+//!   recordings have none;
 //! * the fallback queue for a machine without free memory;
 //! * nice values: a process without an I/O priority counts as best effort, level 4, as with nice 0;
 //! * of two queues near a sector, one on either side, the kernel takes the one that the shape of
@@ -53,6 +54,7 @@ mod entities;
 mod idling;
 mod inject;
 mod merging;
+mod moves;
 mod parts;
 mod queue;
 mod raise;
@@ -276,8 +278,9 @@ impl Scheduler for Bfq {
     }
 
     #[inline]
-    fn depth_limit(&self, _: &Queue<'_>, process: ProcessId, op: Op, sync: bool) -> u32 {
+    fn depth_limit(&self, queue: &Queue<'_>, process: ProcessId, op: Op, sync: bool) -> u32 {
         let limit = self.depths.limit(op, sync, self.wf2q.raised_busy() > 0);
+        let process = queue.tasks.get(process).mover.unwrap_or(process);
         let own = self.tasks.queue(TaskIndex::of(process), sync);
         let is_over = own.is_some_and(|q| self.wf2q.is_over_limit(q, limit));
         self.depths.passed_to_tags(if is_over { 1 } else { limit })
@@ -311,7 +314,7 @@ impl Scheduler for Bfq {
 
     fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {
         self.happens(queue.now);
-        self.exit(process);
+        self.exit(queue, process);
     }
 
     fn journal(&mut self) -> Option<&mut Journal> {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::testing::{Rig, bio, limits};
-use super::super::{AnyScheduler, CgroupId, QueueLimits, Task, Tasks};
+use super::super::{AnyScheduler, QueueLimits, Task, Tasks};
 use super::Bfq;
 use crate::request::{Bio, IoPrio, Op, PrioClass, ProcessId};
 use crate::scheduler::journal::Decision;
@@ -18,7 +18,7 @@ fn machine(rotational: bool) -> QueueLimits {
 }
 
 fn rig(classes: &[PrioClass], rotational: bool, tunables: &[(&str, i64)]) -> Rig {
-    let task = |&class| Task { prio: IoPrio { class, level: 4 }, cgroup: CgroupId::ROOT };
+    let task = |&class| Task { prio: IoPrio { class, level: 4 }, ..Task::default() };
     let tasks = Tasks::new(classes.iter().map(task).collect(), Tasks::default().cgroups().to_vec());
     let mut rig = Rig::with_tasks("bfq", tunables, machine(rotational), tasks);
     rig.scheduler.journal().expect("bfq has one").keep(Nanos::ZERO, 100_000);

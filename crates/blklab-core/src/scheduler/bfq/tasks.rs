@@ -38,12 +38,18 @@ impl Bfq {
         process_of(&self.queues[q.index()])
     }
 
-    fn know(&mut self, queue: &Queue<'_>, process: ProcessId) -> TaskIndex {
-        let task = TaskIndex::of(process);
+    /// The process, which is now in the cgroup of its I/O (`bfq_bic_update_cgroup`).
+    #[inline]
+    pub(super) fn know(&mut self, queue: &Queue<'_>, process: ProcessId) -> TaskIndex {
+        let now = queue.tasks.get(process);
+        let task = TaskIndex::of(now.mover.unwrap_or(process));
         self.tasks.know(task, |process| {
             let known = queue.tasks.get(process);
             (known.prio, known.cgroup)
         });
+        if self.tasks.cgroup(task) != now.cgroup {
+            self.change_cgroup(task, now.cgroup);
+        }
         task
     }
 
@@ -222,7 +228,7 @@ impl Bfq {
     }
 
     /// It also drops the targets of planned merges (`bfq_put_cooperator`).
-    fn put_cooperators(&mut self, q: QueueId) {
+    pub(super) fn put_cooperators(&mut self, q: QueueId) {
         let mut at = self.sharing.target(q);
         while let Some(next) = at {
             at = self.sharing.target(next);
@@ -232,8 +238,8 @@ impl Bfq {
     }
 
     /// A process exits (`bfq_exit_icq`).
-    pub(super) fn exit(&mut self, process: ProcessId) {
-        let task = TaskIndex::of(process);
+    pub(super) fn exit(&mut self, queue: &Queue<'_>, process: ProcessId) {
+        let task = TaskIndex::of(queue.tasks.get(process).mover.unwrap_or(process));
         if !self.tasks.knows(task) {
             return;
         }

@@ -59,7 +59,8 @@ impl Jobs {
 impl Fio {
     /// The processes for the schedulers; the threads of POSIX AIO come last.
     pub fn tasks(plan: &Plan) -> Tasks {
-        let task = |spec: &ProcessSpec| Task { prio: spec.job.priorities.base, cgroup: spec.cgroup };
+        let task =
+            |spec: &ProcessSpec| Task { prio: spec.job.priorities.base, cgroup: spec.cgroup, mover: None };
         let threads = plan.processes.iter().flat_map(|spec| iter::repeat_n(task(spec), pool::threads(spec)));
         Tasks::new(plan.processes.iter().map(task).chain(threads).collect(), plan.cgroups.groups())
     }

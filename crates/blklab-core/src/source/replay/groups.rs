@@ -2,8 +2,11 @@
 //!
 //! A recording has the cgroup of each I/O, so a process may be in several cgroups over time: it was
 //! moved, or it is a kernel thread that writes the data of other processes. In the replay it is one
-//! process: its I/Os wait for each other as recorded. For the schedulers there is one process for each
-//! of these cgroups. In Linux one process moves, and BFQ keeps what it has learnt of it.
+//! process: its I/Os wait for each other as recorded. For the schedulers there is a number for each of
+//! these cgroups. BFQ knows that they are one process that moves ([`Task::mover`]); CFQ takes each for a
+//! process of its own.
+//!
+//! [`Task::mover`]: crate::scheduler::Task::mover
 //!
 //! An I/O of which no cgroup is known is in that of the I/O before it of its process, or of the first
 //! that is known; without any, it is in the root. So are threads of the kernel's in recordings of a

@@ -119,11 +119,11 @@ impl ReplayPlan {
     /// The same, with priorities and cgroups.
     pub fn tasks(&self) -> Tasks {
         let members = self.members();
-        let task = |(process, cgroup): (ProcessId, _)| {
+        let task = |(number, (process, cgroup)): (u32, (ProcessId, _))| {
             let prio = self.processes[process.0 as usize].prio;
-            Task { prio, cgroup }
+            Task { prio, cgroup, mover: (process.0 != number).then_some(process) }
         };
-        Tasks::new(members.iter().map(task).collect(), self.cgroups.groups())
+        Tasks::new((0..).zip(members.iter()).map(task).collect(), self.cgroups.groups())
     }
 
     /// The names of the processes' results; those of the recording are `names`.

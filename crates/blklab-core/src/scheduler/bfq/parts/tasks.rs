@@ -104,6 +104,11 @@ impl Tasks {
         self.0[task.index()].cgroup
     }
 
+    /// The process has moved to this cgroup.
+    pub fn set_cgroup(&mut self, task: TaskIndex, cgroup: CgroupId) {
+        self.0[task.index()].cgroup = cgroup;
+    }
+
     /// The queue of the process's requests of that kind, if it has one.
     #[inline]
     pub fn queue(&self, task: TaskIndex, sync: bool) -> Option<QueueId> {

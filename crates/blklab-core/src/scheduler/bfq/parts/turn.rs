@@ -41,6 +41,11 @@ impl Turn {
     /// The queue gets its first request. True if that was expected.
     pub fn becomes_busy(&mut self) -> bool {
         self.busy = true;
+        self.take_expected()
+    }
+
+    /// The queue enters the order of service (`bfq_activate_bfqq`). True if its request was expected.
+    pub fn take_expected(&mut self) -> bool {
         std::mem::take(&mut self.expected)
     }
 

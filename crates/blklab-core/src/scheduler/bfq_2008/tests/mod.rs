@@ -7,7 +7,7 @@ use crate::request::Op::{Read, Write};
 use crate::request::{Bio, IoPrio, PrioClass, ProcessId};
 use crate::scheduler::journal::{Decision, EndReason, Note};
 use crate::scheduler::testing::{Rig, Submitted, bio, limits};
-use crate::scheduler::{CgroupId, Task, Tasks};
+use crate::scheduler::{Task, Tasks};
 use crate::units::Nanos;
 
 const NAME: &str = "bfq-2008";
@@ -25,7 +25,7 @@ fn asynchronous(process: u32, sector: u64) -> Bio {
 }
 
 fn level(class: PrioClass, level: u8) -> Task {
-    Task { prio: IoPrio { class, level }, cgroup: CgroupId::ROOT }
+    Task { prio: IoPrio { class, level }, ..Task::default() }
 }
 
 /// Processes with these priorities and without cgroups.

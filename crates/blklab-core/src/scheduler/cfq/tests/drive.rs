@@ -151,6 +151,7 @@ impl Drive {
         let task = |process: &Process| Task {
             prio: IoPrio { class: process.class, level: process.level },
             cgroup: CgroupId(process.cgroup),
+            mover: None,
         };
         let root = Cgroup { parent: None, weight: Cgroup::DEFAULT_WEIGHT };
         let below =

@@ -206,15 +206,16 @@ impl Wf2q {
         self.groups_pending += u32::from(group.pending == 1);
     }
 
-    /// The queue has no requests left.
-    pub fn uncount_pending(&mut self, leaf: LeafId) {
+    /// The queue has no requests left, or leaves its group. True if it was counted.
+    pub fn uncount_pending(&mut self, leaf: LeafId) -> bool {
         let entity = &mut self.entities[leaf.index()];
         if !std::mem::replace(&mut entity.pending, false) {
-            return;
+            return false;
         }
         let group = &mut self.groups[entity.group as usize];
         group.pending -= 1;
         self.groups_pending -= u32::from(group.pending == 0);
+        true
     }
 
     /// A request of the queue was allocated (`bfqq_request_allocated`).
@@ -236,7 +237,7 @@ impl Wf2q {
     }
 
     /// The queue's allocated requests.
-    pub fn allocated(&self, leaf: LeafId) -> u32 {
+    pub fn allocated(&self, leaf: LeafId) -> i32 {
         self.leaf(leaf).allocated
     }
 

@@ -62,8 +62,9 @@ pub(super) struct Entity {
     pub released: bool,
     /// The weight under which it is counted; 0 for none.
     pub counted_weight: u32,
-    /// Requests allocated at or below it.
-    pub allocated: u32,
+    /// Requests allocated at or below it. A queue that moves does not take the count of its requests
+    /// with it, as in the kernel: a group's may be negative.
+    pub allocated: i32,
     /// Neighbours in the list of active queues: later, earlier.
     pub links: [u32; 2],
 }
@@ -105,7 +106,7 @@ impl Entity {
     /// It has fewer requests than its share (without a division), or there are no weights.
     #[inline]
     pub fn has_share_left(&self, above: u64, wsum: u64) -> bool {
-        let one_more = u64::from(self.allocated) + 1;
+        let one_more = u64::try_from(self.allocated + 1).unwrap_or(0);
         one_more * wsum <= above * u64::from(self.weight) + wsum / 2
     }
 }

@@ -27,8 +27,7 @@
 //! first eligible entity may miss one ([`tree`]), and the next entity of a group is remembered and
 //! computed again only at the same moments as in the kernel ([`choice`]).
 //!
-//! Left out: moving a queue between groups, and groups that go away. A run's cgroups are
-//! fixed.
+//! Left out: groups that go away. A run's cgroups are fixed.
 
 mod choice;
 mod counters;
@@ -44,7 +43,7 @@ use crate::request::PrioClass;
 use crate::scheduler::tasks::{Cgroup, CgroupId};
 use crate::ticks::Ticks;
 use crate::units::Nanos;
-use entity::{CLASSES, Entity, Group};
+use entity::{CLASSES, Entity, Group, Membership};
 use tree::{NIL, Node, Nodes};
 
 /// A queue of requests: a leaf of the hierarchy.
@@ -261,6 +260,25 @@ impl Wf2q {
             }
             id = self.parent_of(id);
         }
+    }
+
+    /// The queue leaves the order of its group and does not count there any more; it is not in service
+    /// (`bfq_bfqq_move`).
+    pub fn leave_group(&mut self, leaf: LeafId, now: Nanos) {
+        if self.is_busy(leaf) {
+            self.deactivate(leaf, false, false, now);
+        } else if self.entities[leaf.index()].counts {
+            if self.entities[leaf.index()].place == Membership::Idle {
+                self.idle_extract(leaf.0);
+            }
+            self.forget(leaf.0);
+        }
+    }
+
+    /// A queue that has left its group belongs to another one. If it is busy, it must be activated.
+    pub fn enter_group(&mut self, leaf: LeafId, group: CgroupId) {
+        debug_assert!(!self.entities[leaf.index()].counts, "a queue counts in one group");
+        self.entities[leaf.index()].group = u32::from(group.0);
     }
 
     /// An empty queue gets requests (`bfq_add_bfqq_busy`). `under_way`: earlier requests are still

@@ -46,6 +46,20 @@ impl Wf2q {
         self.groups[usize::from(group.0)].trees[class as usize].wsum
     }
 
+    /// In each group and class the sum of weights is that of the entities that count there.
+    pub fn check_sums(&self) {
+        for (number, group) in (0u32..).zip(&self.groups) {
+            for (class, tree) in group.trees.iter().enumerate() {
+                let counts = |&(id, entity): &(u32, &Entity)| {
+                    entity.counts && entity.group == number && self.class_of(id) == class
+                };
+                let counted = (0..).zip(&self.entities).filter(counts);
+                let sum: u64 = counted.map(|(_, entity)| u64::from(entity.weight)).sum();
+                assert_eq!(tree.wsum, sum, "group {number}, class {class}");
+            }
+        }
+    }
+
     /// Busy queues per class (`busy_queues`).
     fn busy(&self) -> [u32; CLASSES] {
         self.busy
