@@ -72,12 +72,19 @@ impl Batch {
         if self.found.is_empty()
             && let Some(mut from) = self.from.take()
         {
-            while self.found.len() < BATCH_PAGES
-                && let Some(page) = pages.next_tagged(self.file, from, self.tag)
-                && page < self.end
+            // Dirty pages are often neighbours: each search yields all of a line.
+            'search: while self.found.len() < BATCH_PAGES
+                && let Some((line, mut bits)) = pages.next_tagged_in_line(self.file, from, self.tag)
             {
-                self.found.push(page);
-                from = page + 1;
+                while bits != 0 && self.found.len() < BATCH_PAGES {
+                    let page = line + u64::from(bits.trailing_zeros());
+                    if page >= self.end {
+                        break 'search;
+                    }
+                    self.found.push(page);
+                    from = page + 1;
+                    bits &= bits - 1;
+                }
             }
             // A search that finds fewer has come to the end.
             if self.found.len() == BATCH_PAGES {

@@ -477,6 +477,13 @@ impl Pages {
 
     /// The first page at or after `from` that has the tag.
     pub fn next_tagged(&self, file: FileId, from: u64, tag: Tag) -> Option<u64> {
+        let (line, bits) = self.next_tagged_in_line(file, from, tag)?;
+        Some(line + u64::from(bits.trailing_zeros()))
+    }
+
+    /// The pages at or after `from` that have the tag, of the first line with any: the line's first page,
+    /// and a bit for each of them.
+    pub fn next_tagged_in_line(&self, file: FileId, from: u64, tag: Tag) -> Option<(u64, u64)> {
         let of = &self.files[file.index()];
         let (count, tagged_chunks) = match tag {
             Tag::Dirty | Tag::ToWrite => (of.dirty, &of.dirty_chunks),
@@ -507,10 +514,10 @@ impl Pages {
                 later &= later - 1;
                 here = bits(index);
             }
-            (here != 0).then(|| start + index as u64 * LINE_PAGES + u64::from(here.trailing_zeros()))
+            (here != 0).then(|| (start + index as u64 * LINE_PAGES, here))
         };
-        if let Some(page) = in_chunk(from) {
-            return Some(page);
+        if let Some(found) = in_chunk(from) {
+            return Some(found);
         }
         let next = (from / CHUNK_PAGES + 1) as usize;
         let mut keep = u64::MAX << (next % 64);
@@ -520,8 +527,8 @@ impl Pages {
             while bits != 0 {
                 let chunk = word as u64 * 64 + u64::from(bits.trailing_zeros());
                 bits &= bits - 1;
-                if let Some(page) = in_chunk(chunk * CHUNK_PAGES) {
-                    return Some(page);
+                if let Some(found) = in_chunk(chunk * CHUNK_PAGES) {
+                    return Some(found);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::cache::Span;
 use super::geometry::Location;
-use super::queue::{Head, QueueIndex, Queued, bound_of};
+use super::queue::{Head, Part, QueueIndex, Queued, bound_of};
 use super::{AheadTo, Command, Hdd, Op, Policy, SLACK_NS, Sending, Served, Stream, Work};
 
 /// The most sectors that one step of destaging writes before the arm chooses again.
@@ -203,49 +203,34 @@ impl Hdd {
     /// The unplanned command to serve next when the arm is at `head`, before sector `lba`, at `now`; with
     /// SPTF also the time to reach it, minus its head start.
     fn next_command(&mut self, head: &Location, lba: u64, now: u64) -> (i64, usize) {
-        let some = self.queue.some(self.config.look_ahead_percent);
+        let part = self.queue.part(self.config.look_ahead_percent);
         let commands = &self.queue.commands;
-        match (self.config.policy, some) {
-            (Policy::Sptf, None) => self.soonest_reached(head, now, 0..commands.len()),
-            (Policy::Sptf, Some(some)) => self.soonest_reached(head, now, some),
-            (Policy::Sstf, None) => (0, self.queue.nearest(head.cylinder)),
-            (Policy::Sstf, Some(some)) => {
-                least(some, |index| i64::from(commands[index].place.cylinder.abs_diff(head.cylinder)))
-            }
-            (Policy::Clook, some) => {
-                // Those behind the head come after all those before it.
-                let cost = |index: usize| {
-                    let start = commands[index].span.start;
-                    start as i64 + (i64::from(start < lba) << BEHIND_SHIFT)
-                };
-                match some {
-                    None => least(0..commands.len(), cost),
-                    Some(some) => least(some, cost),
-                }
-            }
-            (Policy::Fcfs, _) => least(0..commands.len(), |index| commands[index].order as i64),
+        match self.config.policy {
+            Policy::Sptf => self.soonest_reached(head, now, &part),
+            Policy::Sstf => (0, self.queue.nearest(&part, head.cylinder)),
+            // Those behind the head come after all those before it.
+            Policy::Clook => least(part.indices(), |index| {
+                let start = commands[index].span.start;
+                start as i64 + (i64::from(start < lba) << BEHIND_SHIFT)
+            }),
+            Policy::Fcfs => least(0..commands.len(), |index| commands[index].order as i64),
         }
     }
 
-    /// Shortest positioning time first. All head starts grow at the same rate, so each command has a constant
-    /// handicap from its arrival. A lower bound of each cost selects the few commands that need an exact
-    /// computation.
-    pub(super) fn soonest_reached(
-        &mut self,
-        from: &Location,
-        now: u64,
-        some: impl Iterator<Item = usize> + Clone,
-    ) -> (i64, usize) {
+    /// Shortest positioning time first, among the commands of `part`. All head starts grow at the same rate, so
+    /// each command has a constant handicap from its arrival. A lower bound of each cost selects the few commands
+    /// that need an exact computation.
+    pub(super) fn soonest_reached(&mut self, from: &Location, now: u64, part: &Part) -> (i64, usize) {
         let turn = self.config.geometry.turn_ns;
         let stands = (now + self.phase_ns) % turn;
         let head_start = self.head_start(now);
         let head = Head { stands, cylinder: from.cylinder as i32, floor: self.config.seek.floor() };
-        self.queue.bound_costs(head, turn, head_start);
+        self.queue.bound_costs(part, head, turn, head_start);
         let bounds = &self.queue.bounds;
-        let Some(first) = some.clone().min_by_key(|&index| bounds[index]) else { return (i64::MAX, 0) };
+        let Some(first) = part.indices().min_by_key(|&index| bounds[index]) else { return (i64::MAX, 0) };
         let mut best = (self.cost(from, now, stands, first), first);
         let mut limit = bound_of(best.0 - head_start);
-        for index in some {
+        for index in part.indices() {
             if bounds[index] <= limit && index != first {
                 best = best.min((self.cost(from, now, stands, index), index));
                 limit = bound_of(best.0 - head_start);

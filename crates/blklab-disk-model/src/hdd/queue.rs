@@ -3,6 +3,7 @@
 //! from the rest.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::super::Tag;
 use super::SLACK_NS;
@@ -55,6 +56,19 @@ pub(super) enum QueueIndex {
     Free(usize),
 }
 
+/// Some of the unplanned commands, by index: those of the first range, then those of the second, which begins
+/// at 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part([Range<usize>; 2]);
+
+impl Part {
+    /// Their indices.
+    pub fn indices(&self) -> impl Iterator<Item = usize> + use<> {
+        let [first, rest] = self.0.clone();
+        first.chain(rest)
+    }
+}
+
 /// All commands. Unplanned ones are in no order; their columns have one narrow entry per command, so that the
 /// compiler can vectorise the search.
 #[derive(Debug)]
@@ -64,7 +78,8 @@ pub(super) struct Queue {
     plan_max: usize,
     /// The unplanned commands.
     pub commands: Vec<Queued>,
-    /// A lower bound of each cost, minus the head start; made by [`Queue::bound_costs`].
+    /// A lower bound of each cost, minus the head start, of the commands in the last call of
+    /// [`Queue::bound_costs`].
     pub bounds: Vec<i32>,
     /// The angles of their first sectors, [`SLACK_NS`] added.
     angles: Vec<i32>,
@@ -235,42 +250,55 @@ impl Queue {
     }
 
     /// The next part of the unplanned commands, in turn: as many as `percent` of all commands in the drive, of
-    /// which one is at the arm. None if these are all.
-    pub fn some(&mut self, percent: usize) -> Option<impl Iterator<Item = usize> + Clone + use<>> {
+    /// which one is at the arm; or all.
+    #[inline]
+    pub fn part(&mut self, percent: usize) -> Part {
         let all = self.commands.len();
         let most = ((all + self.plan.len() + 1) * percent).div_ceil(100);
         if all <= most {
-            return None;
+            return Part([0..all, 0..0]);
         }
-        let first = self.look_at % all;
-        self.look_at = (first + most) % all;
-        Some((first..first + most).map(move |index| if index < all { index } else { index - all }))
+        let first = if self.look_at < all { self.look_at } else { self.look_at % all };
+        let end = first + most;
+        self.look_at = if end < all { end } else { end - all };
+        Part([first..end.min(all), 0..end.saturating_sub(all)])
     }
 
-    /// The unplanned command with the cylinder nearest to `cylinder`.
-    pub fn nearest(&self, cylinder: u32) -> usize {
-        let distance = |at: &i32| at.abs_diff(cylinder as i32);
-        let least = self.cylinders.iter().fold(u32::MAX, |least, at| least.min(distance(at)));
-        self.cylinders.iter().position(|at| distance(at) == least).unwrap_or(0)
+    /// The command of `part` with the cylinder nearest to `cylinder`, the first of equals.
+    pub fn nearest(&self, part: &Part, cylinder: u32) -> usize {
+        // Signed numbers, because the compiler can vectorise their minimum. Cylinders are fewer than ten million.
+        let distance = |at: &i32| (at - cylinder as i32).abs();
+        let columns = part.0.clone().map(|range| &self.cylinders[range]);
+        let [least, rest] = columns.map(|column| column.iter().fold(i32::MAX, |l, at| l.min(distance(at))));
+        // Of equals, the first is in the range that begins at 0.
+        let range = usize::from(rest <= least);
+        let least = least.min(rest);
+        let found = columns[range].iter().position(|at| distance(at) == least);
+        part.0[range].start + found.unwrap_or(0)
     }
 
-    /// Computes a lower bound of each command's cost: the time until its angle comes round after a lower
-    /// bound of its seek, plus its handicap, minus `head_start`.
-    pub fn bound_costs(&mut self, head: Head, turn_ns: u64, head_start: i64) {
+    /// Computes a lower bound of the cost of each command of `part`: the time until its angle comes round after
+    /// a lower bound of its seek, plus its handicap, minus `head_start`.
+    pub fn bound_costs(&mut self, part: &Part, head: Head, turn_ns: u64, head_start: i64) {
         let (stands, turn) = (head.stands as i32, turn_ns as i32);
         // Wraps around after half an hour of head start: no command waits so long.
         let won = coarse(head_start).wrapping_add(BOUND_ERROR);
-        let columns = self.angles.iter().zip(&self.handicaps).zip(&self.cylinders);
-        self.bounds.clear();
-        self.bounds.extend(columns.map(|((angle, handicap), cylinder)| {
-            let apart = angle - stands;
-            let mut passes = apart + if apart < 0 { turn } else { 0 };
-            passes -= if passes >= turn { turn } else { 0 };
-            let seek = head.floor.ns(((cylinder - head.cylinder) as f32).abs());
-            // Few seeks take longer than a revolution.
-            passes += if (passes as f32) < seek { turn } else { 0 };
-            ((passes - SLACK_NS as i32) >> BOUND_SHIFT).wrapping_add(handicap.wrapping_sub(won))
-        }));
+        self.bounds.resize(self.commands.len(), 0);
+        for range in part.0.clone() {
+            let [angles, handicaps, cylinders] =
+                [&self.angles, &self.handicaps, &self.cylinders].map(|column| &column[range.clone()]);
+            let columns = angles.iter().zip(handicaps).zip(cylinders);
+            for (bound, ((angle, handicap), cylinder)) in self.bounds[range].iter_mut().zip(columns) {
+                let apart = angle - stands;
+                let mut passes = apart + if apart < 0 { turn } else { 0 };
+                passes -= if passes >= turn { turn } else { 0 };
+                let seek = head.floor.ns(((cylinder - head.cylinder) as f32).abs());
+                // Few seeks take longer than a revolution.
+                passes += if (passes as f32) < seek { turn } else { 0 };
+                let coarse = (passes - SLACK_NS as i32) >> BOUND_SHIFT;
+                *bound = coarse.wrapping_add(handicap.wrapping_sub(won));
+            }
+        }
     }
 
     /// The read, ready at `now`, that begins first within `width` sectors from `start` on.
@@ -329,11 +357,12 @@ mod tests {
         (0..15).for_each(|order| queue.push(read(order, 8 * order)));
         (0..5).for_each(|_| queue.join_plan(0));
         // Ten wait for their choice, five are planned, one is at the arm.
-        let mut next = |percent| queue.some(percent).map(|some| some.collect::<Vec<_>>());
-        assert_eq!(next(50), Some((0..8).collect()));
-        assert_eq!(next(50), Some(vec![8, 9, 0, 1, 2, 3, 4, 5]));
-        assert_eq!(next(10), Some(vec![6, 7]));
-        assert_eq!([next(63), next(100)], [None, None]);
+        let mut next = |percent| queue.part(percent).indices().collect::<Vec<_>>();
+        let all: Vec<_> = (0..10).collect();
+        assert_eq!(next(50), all[..8]);
+        assert_eq!(next(50), [8, 9, 0, 1, 2, 3, 4, 5]);
+        assert_eq!(next(10), [6, 7]);
+        assert_eq!([next(63), next(100)], [all.clone(), all]);
     }
 
     #[test]
@@ -363,6 +392,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_nearest_command_of_a_part_is_the_one_that_looking_at_each_finds(
+            cylinders in prop::collection::vec(0u32..20, 1..40), percent in 1usize..110, at in 0u32..20, turns in 0..4
+        ) {
+            let mut queue = Queue::new(1, 1);
+            for (order, cylinder) in cylinders.iter().enumerate() {
+                let place = Location::on_track(*cylinder, 0, 0, 0, 1, 1, 1);
+                queue.push(Queued { place, ..read(order as u64, 0) });
+            }
+            for _ in 0..turns {
+                let part = queue.part(percent);
+                let wanted = part.indices().min_by_key(|&index| (cylinders[index].abs_diff(at), index));
+                prop_assert_eq!(Some(queue.nearest(&part, at)), wanted);
+            }
+        }
+
         #[test]
         fn the_first_read_within_is_the_one_that_looking_at_each_finds(
             commands in prop::collection::vec((0u64..4_000, 0u64..3, any::<bool>()), 0..40),

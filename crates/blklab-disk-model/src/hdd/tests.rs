@@ -332,7 +332,7 @@ proptest! {
     #[test]
     fn the_next_command_is_the_one_that_each_by_itself_would_be(
         commands in prop::collection::vec((0u64..5_000, 0u64..3_000_000, any::<bool>()), 1..80),
-        same_track: bool, reads_only: bool, now in 0u64..100_000_000
+        same_track: bool, reads_only: bool, now in 0u64..100_000_000, percent in 10usize..100, turns in 0..3
     ) {
         let mut hdd = super::Hdd::new(model(&[]).hdd().clone(), model(&[]).limits().clone(), 1);
         for (n, (sector, ready, write)) in commands.into_iter().enumerate() {
@@ -344,14 +344,19 @@ proptest! {
             hdd.enqueue(now / 2, now + ready, super::Span::new(sector, 1), &command);
         }
         let stands = (now + hdd.phase_ns) % hdd.config.geometry.turn_ns;
-        let alone = hdd.queue.commands.iter().enumerate().map(|(index, queued)| {
+        for _ in 0..turns {
+            hdd.queue.part(percent);
+        }
+        let part = hdd.queue.part(percent);
+        let alone = part.indices().map(|index| {
+            let queued = &hdd.queue.commands[index];
             let moved = hdd.move_ns(&hdd.head, &queued.place, queued.write);
             let least = queued.ready.saturating_sub(now) + moved;
             let wait = hdd.wait_ns(stands, queued.place.angle_ns, least) as i64;
             (wait + queued.handicap - ((now * hdd.config.ageing) >> 10) as i64, index)
         });
         let alone = alone.min().unwrap();
-        prop_assert_eq!(hdd.soonest_reached(&{ hdd.head }, now, 0..hdd.queue.commands.len()), alone);
+        prop_assert_eq!(hdd.soonest_reached(&{ hdd.head }, now, &part), alone);
     }
 }
 

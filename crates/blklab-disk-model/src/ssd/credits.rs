@@ -30,6 +30,13 @@ impl Slice {
     fn empty(number: u32) -> Slice {
         Slice { number, used_ns: 0, full_up_to: number.wrapping_add(1) }
     }
+
+    /// It comes before slice `first`, or is empty: no transfer will use it.
+    #[inline]
+    fn is_over(self, first: u32) -> bool {
+        // Numbers are 32 bits wide and lie close together.
+        self.used_ns == 0 || (self.number.wrapping_sub(first) as i32) < 0
+    }
 }
 
 /// One shared link.
@@ -63,11 +70,10 @@ impl Credits {
         number as usize & (self.slices.len() - 1)
     }
 
-    /// This slice is over: no transfer will use it.
+    /// The number of the first slice that is not over.
     #[inline]
-    fn is_over(&self, slice: Slice) -> bool {
-        // Numbers are 32 bits wide and lie close together.
-        slice.used_ns == 0 || (slice.number.wrapping_sub((self.now >> self.slice_bits) as u32) as i32) < 0
+    fn first(&self) -> u32 {
+        (self.now >> self.slice_bits) as u32
     }
 
     /// The free place for a missing slice; `None` if the slice exists, or if another slice still needs the
@@ -76,7 +82,7 @@ impl Credits {
     fn free_place(&self, number: u64) -> Option<usize> {
         let place = self.place(number);
         let there = self.slices[place];
-        let is_free = self.is_over(there) || self.slices.len() == SLICES_MAX;
+        let is_free = there.is_over(self.first()) || self.slices.len() == SLICES_MAX;
         (there.number != number as u32 && is_free).then_some(place)
     }
 
@@ -108,7 +114,7 @@ impl Credits {
     fn grow(&mut self) {
         let more = vec![Slice::empty(0); self.slices.len() * 2];
         for slice in std::mem::replace(&mut self.slices, more) {
-            if !self.is_over(slice) {
+            if !slice.is_over(self.first()) {
                 let place = self.place(u64::from(slice.number));
                 self.slices[place] = slice;
             }
@@ -217,10 +223,19 @@ impl Credits {
     fn fill(&mut self, number: u64, count: u64) -> u64 {
         let full_up_to = (number + count) as u32;
         let used_ns = 1 << self.slice_bits;
-        for offset in 0..count {
-            let number = number + offset;
-            let Some(place) = self.free_place(number) else { return offset };
-            self.slices[place] = Slice { number: number as u32, used_ns, full_up_to };
+        let (first, takes_any) = (self.first(), self.slices.len() == SLICES_MAX);
+        let mut filled = 0;
+        while filled < count {
+            // A large transfer fills hundreds of slices, which are neighbours up to the table's end.
+            let place = self.place(number + filled);
+            for slice in self.slices[place..].iter_mut().take((count - filled) as usize) {
+                let number = (number + filled) as u32;
+                if slice.number == number || !(takes_any || slice.is_over(first)) {
+                    return filled;
+                }
+                *slice = Slice { number, used_ns, full_up_to };
+                filled += 1;
+            }
         }
         count
     }
