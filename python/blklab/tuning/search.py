@@ -160,7 +160,12 @@ def _screen(
         ]
         for values in [{knob.name: knob.default for knob in space.knobs}, *drawn]:
             base = space.spec(values)
-            steps += [(space, name, base, other) for name, _, other in space.ends(base)]
+            for knob in space.knobs:
+                steps += [
+                    (space, knob.name, base, space.spec({**values, knob.name: end}))
+                    for end in (knob.values[0], knob.values[-1])
+                    if end != values[knob.name]
+                ]
     scored.of([spec for _, _, base, other in steps for spec in (base, other)])
     most = {(space.name, knob.name): 0.0 for space in spaces for knob in space.knobs}
     for space, name, base, other in steps:
