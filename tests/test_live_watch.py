@@ -232,11 +232,13 @@ def test_lines_of_json_have_each_interval_and_the_log_has_the_same_lines(
 ) -> None:
     log = tmp_path / "watch.log"
     with reads(loop):
+        before = counters.of([loop.name]).read_ios
         done = CliRunner().invoke(
             app,
             ["watch", "--disk", loop.name, "--interval", "500ms", "--for", "2500ms", "--json",
              "--log", str(log), "--steady", "100"],
         )  # fmt: skip
+        counted = counters.of([loop.name]).read_ios - before
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert log.read_text().splitlines() == lines
@@ -244,7 +246,9 @@ def test_lines_of_json_have_each_interval_and_the_log_has_the_same_lines(
     assert len(rows) in (4, 5)
     last = rows[-1]
     assert (last["disk"], last["kind"], last["scheduler"]) == (loop.name, "small-reads", "none")
-    assert last["reads_per_s"] == pytest.approx(20000, rel=0.5)
+    # How many there are, a busy machine decides; the kernel counted them all.
+    assert 0 < sum(row["requests"] for row in rows) <= counted
+    assert 0.4 < last["requests"] / last["reads_per_s"] < 2, "an interval of half a second"
     assert last["read_bytes_mean"] == 4096
     assert done.stderr.startswith(f"blklab: watched {loop.name} for ")
 

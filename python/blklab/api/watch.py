@@ -70,6 +70,7 @@ class WatchEvent:
         }
         if (one := self.load) is not None:
             row |= {
+                "requests": one.requests,
                 "reads_per_s": round(one.reads_per_s, 3),
                 "writes_per_s": round(one.writes_per_s, 3),
                 "flushes_per_s": round(one.flushes_per_s, 3),
