@@ -37,6 +37,9 @@ impl Block {
             return None;
         }
         let merge = self.scheduler.find_merge(&queue!(self, now), bio);
+        if self.has_moves {
+            self.wake_asked(bio.cpu);
+        }
         merge.filter(|&merge| self.has_room(merge, bio))
     }
 

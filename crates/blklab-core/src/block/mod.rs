@@ -168,6 +168,8 @@ pub struct Block {
     worker_woken: bool,
     /// A worker has woken itself ([`Worker::OnAny`]) since it began.
     wakes_itself: bool,
+    /// A process moves to another cgroup, after which the scheduler may ask for a run.
+    has_moves: bool,
     /// The worker runs at this time.
     worker_due: Nanos,
     plug: Vec<RequestId>,
@@ -219,6 +221,7 @@ impl Block {
             to_run: Vec::with_capacity(usize::from(limits.hw_queues)),
             worker_woken: false,
             wakes_itself: false,
+            has_moves: tasks.has_moves(),
             worker_due: Nanos::NEVER,
             plug: Vec::with_capacity(rules.plug_requests),
             flushes: Flushes::default(),
@@ -285,9 +288,7 @@ impl Block {
     /// releases.
     pub fn process_exited(&mut self, now: Nanos, process: ProcessId, cpu: u16) {
         self.scheduler.process_exited(&queue!(self, now), process);
-        while let Some(hw_queue) = self.scheduler.woken() {
-            self.wake_worker(hw_queue, Worker::On(cpu));
-        }
+        self.wake_asked(cpu);
         if self.probes_on_close {
             self.probes_waiting += 1;
             self.wake_worker(0, Worker::On(cpu));
@@ -545,7 +546,11 @@ impl Block {
     #[inline]
     fn insert(&mut self, now: Nanos, id: RequestId, joins: bool) {
         if !(joins && self.join_waiting(now, id)) {
+            let cpu = self.requests[id].cpu;
             self.scheduler.insert(&queue!(self, now), id);
+            if self.has_moves {
+                self.wake_asked(cpu);
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use crate::host::Host;
 use crate::kernel::Kernel;
 use crate::request::{IoPrio, PrioClass};
 use crate::scheduler::spec::SchedulerSpec;
+use crate::scheduler::{Cgroup, CgroupId, Task};
 use crate::units::Sector;
 
 /// A queue and its disk.
@@ -34,14 +35,17 @@ impl Rig {
     }
 
     fn on(host: Host, scheduler: &str, queue_depth: u32) -> Rig {
+        Rig::with_tasks(host, scheduler, queue_depth, &Tasks::default())
+    }
+
+    fn with_tasks(host: Host, scheduler: &str, queue_depth: u32, tasks: &Tasks) -> Rig {
         let spec = SchedulerSpec::parse(scheduler).expect("a good scheduler");
         let disk = catalogue::model("wd10ezrx").expect("a shipped disk").build(1);
         let limits = queue_limits(disk.limits(), spec.info, &Host::FREE, &spec.queue);
         let kernel = host.kernel;
         let limits = QueueLimits { queue_depth, kernel, wbt_target: Nanos::ZERO, ..limits };
-        let elevator = AnyScheduler::new(spec.info.name, &spec.settings, &limits, &Tasks::default())
-            .expect("registered");
-        Rig { block: Block::new(&disk, limits, elevator, Tasks::default(), &host), disk, now: Nanos::ZERO }
+        let elevator = AnyScheduler::new(spec.info.name, &spec.settings, &limits, tasks).expect("registered");
+        Rig { block: Block::new(&disk, limits, elevator, tasks.clone(), &host), disk, now: Nanos::ZERO }
     }
 
     fn submit_as(&mut self, sector: u64, manner: Manner) -> Submitted {
@@ -333,6 +337,34 @@ fn a_flush_of_a_plug_dispatches_the_requests_of_the_woken_worker() {
     rig.plug([100]);
     assert!(rig.disk.next_event() < Nanos::NEVER);
     assert_eq!(rig.end_all().concat(), [100, 900]);
+}
+
+#[test]
+fn a_process_that_moves_to_another_cgroup_lets_the_worker_dispatch_for_others() {
+    let group = |parent| Cgroup { parent, weight: Cgroup::DEFAULT_WEIGHT };
+    let task = |cgroup, mover: Option<u32>| Task {
+        cgroup: CgroupId(cgroup),
+        mover: mover.map(ProcessId),
+        ..Task::default()
+    };
+    // The last one is the first after its move.
+    let tasks = Tasks::new(
+        vec![task(1, None), task(2, None), task(2, Some(0))],
+        vec![group(None), group(Some(CgroupId::ROOT)), group(Some(CgroupId::ROOT))],
+    );
+    let by = |process, sector| Bio { process: ProcessId(process), ..read(sector, sector) };
+    let host = Host { budget: Some(true), ..Host::FREE };
+    let mut rig = Rig::with_tasks(host, "bfq:low_latency=0", 8, &tasks);
+    rig.block.submit(rig.now, &by(0, 100), WITHOUT_PLUG, &mut rig.disk);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    assert_eq!(rig.end_one(), [100]);
+    rig.block.submit(rig.now, &by(1, 1_000_000), WITHOUT_PLUG, &mut rig.disk);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    assert_eq!(rig.block.in_flight, 0, "the disk idles for the first process");
+    // It is still in its plug when the queue is run.
+    rig.block.submit(rig.now, &by(2, 500), Manner::PLUGGED, &mut rig.disk);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    assert_eq!(rig.end_one(), [1_000_000]);
 }
 
 #[test]

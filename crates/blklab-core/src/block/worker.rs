@@ -77,6 +77,14 @@ impl Block {
         self.not_later();
     }
 
+    /// Wakes the workers of the hardware queues that the scheduler asks to be run, outside of a completion.
+    #[cold]
+    pub(super) fn wake_asked(&mut self, cpu: u16) {
+        while let Some(hw_queue) = self.scheduler.woken() {
+            self.wake_worker(hw_queue, Worker::On(cpu));
+        }
+    }
+
     /// After a completion: runs the hardware queue for these reasons, if it may dispatch a request.
     #[inline]
     pub(super) fn restart(&mut self, hw_queue: u16, why: Restart) {

@@ -94,6 +94,11 @@ impl Tasks {
         self.tasks.get(process.0 as usize).copied().unwrap_or_default()
     }
 
+    /// A process moves to another cgroup.
+    pub fn has_moves(&self) -> bool {
+        self.tasks.iter().any(|task| task.mover.is_some())
+    }
+
     /// Every group; the root is the first.
     pub fn cgroups(&self) -> &[Cgroup] {
         &self.cgroups
