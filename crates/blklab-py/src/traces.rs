@@ -313,7 +313,7 @@ fn reading(trace: &Trace, summary: &Summary, doctor: Doctor, capacity: Option<Se
         think_median_ns: cgroup.think.median_ns(),
     });
     let mut devices: Vec<_> =
-        summary.devices.iter().map(|(id, count)| (tables.devices.name(*id).to_owned(), *count)).collect();
+        summary.devices().map(|(id, count)| (tables.devices.name(id).to_owned(), count)).collect();
     devices.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     devices.truncate(ROWS);
     TraceReading {
@@ -502,7 +502,7 @@ pub fn read_trace(
             let (mut file, _) = writer.finish(trace.tables()).map_err(Stop::Output)?;
             file.flush().map_err(Stop::Output)?;
         }
-        Ok(reading(&trace, &summary, doctor, capacity))
+        Ok(reading(&trace, &summary.finish(), doctor, capacity))
     });
     read.map_err(Stop::raised)
 }

@@ -82,7 +82,7 @@ fn check(format: Option<&str>, file: &[u8]) {
             break;
         }
     }
-    assert_eq!(summary.count, ios.len() as u64);
+    assert_eq!(summary.finish().count, ios.len() as u64);
     doctor.findings(trace.header(), trace.notes(), false);
     over_time(&ios);
     let (bytes, _) = writer.finish(trace.tables()).expect("memory");

@@ -49,6 +49,12 @@ impl Form {
         if self.version == 7 { BYTES_7 } else { BYTES_8 }
     }
 
+    /// The length of the data behind a record.
+    #[inline]
+    fn bytes_behind(self, record: &[u8]) -> usize {
+        usize::from(self.u16(record, self.bytes() - if self.version == 7 { 2 } else { 14 }))
+    }
+
     #[inline]
     fn u16(self, bytes: &[u8], at: usize) -> u16 {
         let value = u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
@@ -219,6 +225,12 @@ impl Blktrace {
             Ok(None)
         };
         let stream = &mut self.streams[place];
+        if let Some(form) = self.form
+            && let Ok(true) = at_once(&mut stream.input, form, record)
+        {
+            stream.data.clear();
+            return Ok(Some(form));
+        }
         match fill(&mut stream.input, &mut record[..4]) {
             Ok(4) => {}
             Ok(0) => return Ok(None),
@@ -257,7 +269,7 @@ impl Blktrace {
             Ok(_) => return cut(shared),
             Err(error) => return Err(self.refused(format!("cannot be read further: {error}"))),
         }
-        let behind = usize::from(form.u16(record, form.bytes() - if form.version == 7 { 2 } else { 14 }));
+        let behind = form.bytes_behind(record);
         stream.data.resize(behind, 0);
         if behind > 0 {
             match fill(&mut stream.input, &mut stream.data) {
@@ -308,6 +320,21 @@ impl Blktrace {
             _ => 0,
         }
     }
+}
+
+/// Takes a record without data if all of it is in the input's buffer, which is the rule: true if it is.
+#[inline]
+fn at_once(input: &mut Input, form: Form, record: &mut [u8; BYTES_8]) -> io::Result<bool> {
+    let filled = input.fill_buf()?;
+    let Some(bytes) = filled.get(..form.bytes()) else { return Ok(false) };
+    if bytes.first_chunk::<4>().and_then(|magic| Form::of(*magic)) != Some(form)
+        || form.bytes_behind(bytes) > 0
+    {
+        return Ok(false);
+    }
+    record[..form.bytes()].copy_from_slice(bytes);
+    input.consume(form.bytes());
+    Ok(true)
 }
 
 /// Reads until `into` is full or the input ends.
