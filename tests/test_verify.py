@@ -115,6 +115,14 @@ def test_a_load_that_is_not_there_is_refused() -> None:
         matrix.chosen(["read-sqe"])
 
 
+def test_a_disk_of_the_matrix_is_run_as_there_and_another_one_for_a_second() -> None:
+    fast, own = matrix.places(["optane-900p:hw_queues=1", "optane-900p"])
+    assert fast in matrix.PLACES and fast.seconds == 0.05
+    assert (own.name, own.seconds, own.has_fio) == ("optane-900p", 1.0, True)
+    with pytest.raises(InputError, match="--load: the matrix has none of these workloads on these"):
+        blklab.verify(workloads=["write-seq-buffered"], disks=[fast.disk])
+
+
 def test_the_simulator_agrees_with_the_kernel_request_by_request(tmp_path: Path) -> None:
     kernel = real_kernel.image().parent.name
     out = tmp_path / "cells.json"

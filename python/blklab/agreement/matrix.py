@@ -207,6 +207,8 @@ def chosen(names: Iterable[str]) -> tuple[Load, ...]:
 
 
 def places(disks: Iterable[str], *, in_files: bool = False) -> tuple[DiskCase, ...]:
-    """The matrix's disks, those for file systems if `in_files`, or these, each for a second."""
+    """The matrix's disks, those for file systems if `in_files`, or these: as the matrix has them,
+    others for a second."""
     own = FILE_SYSTEM_PLACES if in_files else PLACES
-    return tuple(DiskCase(disk, disk, 1.0) for disk in disks) or own
+    known = {case.disk: case for case in PLACES}
+    return tuple(known.get(disk, DiskCase(disk, disk, 1.0)) for disk in disks) or own

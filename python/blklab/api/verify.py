@@ -274,6 +274,8 @@ def _plan(
     cells = run.in_files(run.plan(places, tuple(schedulers), loads), file_systems)
     if native and not cells:
         raise InputError("--host: the native driver issues none of these workloads")
+    if not cells:
+        raise InputError("--load: the matrix has none of these workloads on these disks")
     if sample > len(cells):
         raise InputError(f"--sample: {sample} of {len(cells)} cells")
     return Random(seed).sample(cells, sample) if sample else cells

@@ -69,7 +69,7 @@ def verify(
     disk: Annotated[
         list[str] | None,
         typer.Option(
-            help="These disk models instead of the matrix's own; repeatable.",
+            help="Only these disks of the matrix, or other models; repeatable.",
             autocompletion=complete.disk,
         ),
     ] = None,
