@@ -268,6 +268,10 @@ def test_fio_itself_comes_to_the_same_within_a_few_per_cent(place: Path, kernel:
         ("wd10ezrx", "", 8192, 8192),
         ("su800-128gb", "", 512, 8192),
         ("su800-128gb", ":max_sectors_kb=1280,read_ahead_kb=512", 2048, 2560),
+        # The controller takes less than the kernel would send.
+        ("950pro-256gb:hw_queues=1", "", 256, 256),
+        ("950pro-256gb:hw_queues=1", ":max_sectors_kb=64", 128, 128),
+        ("pm983-960gb:hw_queues=1", "", 512, 4096),
     ],
 )
 def test_a_guests_limits_of_the_queue_are_the_simulators(

@@ -63,7 +63,7 @@ pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Setting
     }
 }
 
-/// The largest request (`blk_validate_limits`). No shipped disk says which size it likes best (`io_opt`).
+/// The largest request (`blk_validate_limits`). No disk file says which size the disk likes best (`io_opt`).
 fn max_sectors(disk: &DiskLimits, info: &Info, host: &Host, queue: &Settings) -> u32 {
     // The table's bounds keep every value within 32 bits.
     let kib = match queue.get("max_sectors_kb") as u32 {
@@ -129,6 +129,15 @@ mod tests {
             // The disk's own limit, which a user's does not exceed.
             assert_eq!(kib(&disk(true, 512), scheduler, new), (512, 1024), "{scheduler}");
             assert_eq!(kib(&disk(false, 512), &format!("{scheduler}:max_sectors_kb=4096"), old), (512, 128));
+        }
+        // What a shipped controller takes (MDTS).
+        for (name, of_old, of_new) in
+            [("950pro-256gb", 128, 128), ("optane-900p", 128, 128), ("pm983-960gb", 1280, 2048)]
+        {
+            let nvme = catalogue::model(name).expect("a shipped disk").build(1).limits().clone();
+            assert_eq!((kib(&nvme, "none", old), kib(&nvme, "none", new)), ((of_old, 128), (of_new, 128)));
+            let asked = kib(&nvme, "none:max_sectors_kb=4096", old);
+            assert_eq!(asked, (of_new, 128), "{name}: a user's limit does not raise it");
         }
         for scheduler in ["noop", "deadline", "cfq", "bfq-2008"] {
             assert_eq!(kib(&hdd, scheduler, new), (1280, 128), "{scheduler}");

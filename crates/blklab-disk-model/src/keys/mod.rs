@@ -309,7 +309,7 @@ const MAX_HW: Key = key(
     "KiB",
     Integer(4, 1 << 20),
     Default("32767"),
-    "largest command (ATA: 65,535 sectors)",
+    "largest command (ATA: 65,535 sectors; NVMe: the controller's MDTS, at most 8 MiB by Linux's driver)",
 );
 const FUA: Key = key("fua", "", Flag, Default("false"), "reports FUA support to the host");
 const WRITE_CACHE: Key = key(
