@@ -163,8 +163,8 @@ class Disk:
         self.limits = DiskLimits(self.rotational, 1 if self.rotational else 8)
         self.text = text
 
-    def draw(self, seed: int) -> tuple[str, list[tuple[str, float]]]:
-        return self.text, [("rpm", 5900.0)]
+    def draw(self, seed: int) -> tuple[str, list[tuple[str, float]], str | None]:
+        return self.text, [("rpm", 5900.0)], None
 
 
 @dataclass(frozen=True)

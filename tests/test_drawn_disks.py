@@ -54,6 +54,43 @@ def test_a_repeat_has_one_drawn_disk_for_all_schedulers_and_the_next_another() -
                 assert ends and ends[0] <= value <= ends[1], name
 
 
+def test_where_no_drawn_disk_meets_the_figures_the_file_is_used_and_a_note_says_so(
+    tmp_path: Path,
+) -> None:
+    shipped = specs.disk("wd10ezrx").file.text
+    wide = "outer_sectors_per_track = [1800, 18000]\nread_hit_us = [0.5, 5000]"
+    (tmp_path / "wide.toml").write_text(f"{shipped}\n[ranges]\n{wide}\n", encoding="utf-8")
+    notes: list[str] = []
+
+    class Noting(blklab.Listener):
+        def note(self, line: str) -> None:
+            notes.append(line)
+
+    def compared(disk: str) -> list[dict[str, float]]:
+        found = blklab.compare(
+            disks=[disk],
+            workloads=["randread:runtime=1"],
+            schedulers=["none"],
+            repeats=2,
+            seed=3,
+            vary_disk=True,
+            listener=Noting(),
+        )
+        return [run.drawn for run in found.results.runs]
+
+    first, second = compared(str(tmp_path / "wide.toml"))
+    assert first == second and first["read_hit_us"] == 88
+    [note] = [note for note in notes if "drawn" in note]
+    assert re.fullmatch(
+        r"wide: no disk drawn from its ranges meets the calibrated seq_read_\w+(, seq_\w+)?; "
+        r"the file's own values in repeats 1, 2",
+        note,
+    )
+    notes.clear()
+    assert len({tuple(drawn.items()) for drawn in compared("wd10ezrx")}) == 2
+    assert not [note for note in notes if "drawn" in note]
+
+
 def test_without_vary_disk_every_run_has_the_disk_of_the_file() -> None:
     for run in plan(setup(vary=False)):
         assert run.experiment.disk is run.disk

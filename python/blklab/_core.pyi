@@ -301,9 +301,10 @@ class Disk:
     def published(self) -> list[PublishedFigure]: ...
     @property
     def parameters(self) -> list[Parameter]: ...
-    def draw(self, seed: int) -> tuple[str, list[tuple[str, float]]]:
+    def draw(self, seed: int) -> tuple[str, list[tuple[str, float]], str | None]:
         """A disk drawn from the ranges of the file's estimates: its file and the drawn values; for
-        a list, its first number."""
+        a list, its first number. If no attempt meets the calibrated figures that the file meets,
+        these are the file's own, with the name of the figure that most attempts missed."""
     def validate(self) -> list[Check]:
         """Measures the model's figures beside the published ones."""
     def replay(self, trace: Sequence[tuple[int, int, int, bool]], seed: int) -> list[int]:

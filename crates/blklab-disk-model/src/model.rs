@@ -260,6 +260,12 @@ impl DiskModel {
         }
     }
 
+    /// The same file with other values; `None` if they contradict each other.
+    pub(super) fn with_values(&self, values: Values) -> Option<DiskModel> {
+        let (limits, config) = configure(&values).ok()?;
+        Some(DiskModel { values, limits, config, ..self.clone() })
+    }
+
     /// The same flash disk with 1/`divisor` of its blocks' pages, for measurements on a full disk: the number
     /// of blocks and the spare share stay, and so does write amplification.
     pub(super) fn shrunk(&self, divisor: u64) -> DiskModel {
@@ -270,11 +276,6 @@ impl DiskModel {
         }
         model
     }
-}
-
-/// Whether these values describe a possible disk.
-pub(super) fn is_consistent(values: &Values) -> bool {
-    configure(values).is_ok()
 }
 
 fn configure(values: &Values) -> Result<(DiskLimits, Config), Conflict> {

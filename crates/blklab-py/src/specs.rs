@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use blklab_core::InputError;
 use blklab_core::disk::{self, DiskModel, Op, TraceRequest};
@@ -106,7 +106,12 @@ pub struct Disk {
     pub model: DiskModel,
     text: String,
     path: String,
+    /// Measured when a disk is first drawn.
+    kept: OnceLock<disk::Kept>,
 }
+
+/// The file of a drawn disk, the drawn values, and the figure that all attempts missed.
+type DrawnText = (String, Vec<(&'static str, f64)>, Option<&'static str>);
 
 #[pymethods]
 impl Disk {
@@ -116,13 +121,18 @@ impl Disk {
     fn new(text: &str, path: &str, overrides: Vec<(String, String)>) -> PyResult<Disk> {
         let model = DiskModel::parse(text, path).map_err(bad_input)?;
         let changed = overrides.iter().try_fold(model, |model, (key, value)| model.with_override(key, value));
-        Ok(Disk { model: changed.map_err(bad_input)?, text: text.to_owned(), path: path.to_owned() })
+        let model = changed.map_err(bad_input)?;
+        Ok(Disk { model, text: text.to_owned(), path: path.to_owned(), kept: OnceLock::new() })
     }
 
-    /// A disk drawn from the ranges of its file's estimates: its file and the drawn values.
-    fn draw(&self, seed: u64) -> PyResult<(String, Vec<(&'static str, f64)>)> {
-        let drawn = disk::draw(&self.text, &self.path, &self.model, seed).map_err(bad_input)?;
-        Ok((drawn.text, drawn.values))
+    /// A disk drawn from the ranges of its file's estimates: its file and the drawn values. If no attempt
+    /// meets the calibrated figures that the file meets, these are the file's own, with the figure that most missed.
+    fn draw(&self, py: Python<'_>, seed: u64) -> PyResult<DrawnText> {
+        py.detach(|| {
+            let kept = self.kept.get_or_init(|| disk::Kept::of(&self.model));
+            let drawn = disk::draw(&self.text, &self.path, &self.model, kept, seed).map_err(bad_input)?;
+            Ok((drawn.text, drawn.values, drawn.missed.map(|figure| figure.name)))
+        })
     }
 
     #[classattr]

@@ -14,7 +14,7 @@ from blklab.base.catalogue import Entry
 from blklab.base.files import check_files, write_together
 from blklab.base.limits import JOBS_DEFAULT
 from blklab.base.units import duration_text
-from blklab.domain import defaults, results_file, specs
+from blklab.domain import core, defaults, results_file, specs
 from blklab.domain.comparison import OBJECTIVES, Planned, Setup, plan
 from blklab.domain.conditions import KernelRigData
 from blklab.domain.defaults import LOCAL
@@ -319,7 +319,7 @@ def _measured(
     with rig.prepared([planned.experiment for planned in left], listener.note):
         keeper = _begun(work, listener)
         keepers[:] = [keeper]
-        for note in _outlook(setup, rig, budget):
+        for note in _outlook(setup, rig, budget) + _undrawn(setup):
             listener.note(note)
         if where.takes_over and repeated is None:
             _take_over(runs, rig, keeper, listener)
@@ -372,6 +372,27 @@ def _outlook(setup: Setup, rig: Rig, budget: str) -> list[str]:
     if len(setup.schedulers) > 1 and (budget or rig.name == "live"):
         count = None if budget else setup.repeats
         notes.append(budgets.outlook(count, len(setup.schedulers), anytime=bool(budget)))
+    return notes
+
+
+def _undrawn(setup: Setup) -> list[str]:
+    """The disks of which no drawn one meets the figures of the file, and the repeats."""
+    if not setup.vary_disk:
+        return []
+    notes = []
+    for disk in setup.disks:
+        missed = [
+            (repeat + 1, figure)
+            for repeat in range(setup.repeats)
+            if (figure := core.missed_by_all(disk, setup.seed + repeat))
+        ]
+        if missed:
+            repeats = ", ".join(str(repeat) for repeat, _ in missed)
+            figures = ", ".join(sorted({figure for _, figure in missed}))
+            notes.append(
+                f"{disk.label}: no disk drawn from its ranges meets the calibrated {figures}; the "
+                f"file's own values in repeat{'s' * (len(missed) > 1)} {repeats}"
+            )
     return notes
 
 
