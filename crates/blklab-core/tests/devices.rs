@@ -189,7 +189,7 @@ fn a_slow_devices_backlog_leaves_a_fast_ones_flusher_alone() {
 
 #[test]
 fn each_device_and_each_volume_reads_ahead_as_far_as_its_own_setting() {
-    let disks = [("optane-900p", "none:read_ahead_kb=32"), ("optane-900p", "none:read_ahead_kb=512")];
+    let disks = [("pm983-960gb", "none:read_ahead_kb=32"), ("pm983-960gb", "none:read_ahead_kb=512")];
     let rig = Rig { disks: &disks, memory_kb: 8 << 20 };
     let read = |number: u8| format!("[{number}]\nrw=read\nbs=4k\nsize=64m\nfadvise_hint=0\n");
     let job = [0, 1].map(read).concat();
