@@ -15,7 +15,7 @@ import pytest
 SIZE_BYTES = 16 << 20
 _LOOP_CTL_ADD, _LOOP_CTL_REMOVE = 0x4C80, 0x4C81
 """From linux/loop.h."""
-_OWN_NUMBERS = range(200, 1000)
+OWN_NUMBERS = range(200, 1000)
 """Above the numbers in use on a machine: the kernel assigns the lowest free number."""
 
 
@@ -59,7 +59,7 @@ def attached(directory: Path, size_bytes: int = SIZE_BYTES) -> Iterator[str]:
 @contextlib.contextmanager
 def _own_number() -> Iterator[int]:
     """The name of a new loop device, which is removed at the end."""
-    number = next(number for number in _OWN_NUMBERS if _is_added(number))
+    number = next(number for number in OWN_NUMBERS if _is_added(number))
     try:
         yield number
     finally:

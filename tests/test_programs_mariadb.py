@@ -93,7 +93,10 @@ def test_sysbench_oltp_has_every_transaction_and_its_figure(mounted: Path) -> No
     mean_ms = re.search(r"avg: +([0-9.]+)", text)
     assert p99_ms
     assert mean_ms
-    assert np.percentile(result.operations_ns, 99) / 1e6 == pytest.approx(float(p99_ms[1]), rel=0.1)
+    # Its rank is rounded: of 30 transactions it is the longest.
+    rank = int(0.99 * len(result.operations_ns) + 0.5)
+    found_ms = np.sort(result.operations_ns)[rank - 1] / 1e6
+    assert found_ms == pytest.approx(float(p99_ms[1]), rel=0.1)
     assert result.operations_ns.mean() / 1e6 == pytest.approx(float(mean_ms[1]), rel=0.03)
     assert "Number of threads: 2" in text
     assert "Initializing random number generator from seed (2)" in text
