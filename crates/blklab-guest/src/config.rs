@@ -132,6 +132,19 @@ pub struct FileSystem {
     /// Mount options, separated by commas.
     #[serde(default)]
     pub mount_options: String,
+    /// It has been in use for long.
+    #[serde(default)]
+    pub aged: Option<Aged>,
+}
+
+/// The past of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Aged {
+    /// The part of its space that old files have.
+    pub percent: u8,
+    /// Of the random numbers that decide which.
+    pub seed: u64,
 }
 
 /// Kinds of file systems.

@@ -6,6 +6,7 @@ use std::path::Path;
 use rustix::mount::{UnmountFlags, unmount};
 use serde::Serialize;
 
+use crate::aged;
 use crate::config::{FileSystem, FileSystemKind};
 use crate::mounts;
 use crate::program;
@@ -38,7 +39,8 @@ fn own(kind: FileSystemKind) -> (&'static str, &'static [&'static str], &'static
     }
 }
 
-/// Makes the file system, and mounts it once: what the first mount of a new one does is done then.
+/// Makes the file system, and mounts it once: what the first mount of a new one does is done then, and an
+/// old one gets its files.
 ///
 /// # Errors
 /// One line: mkfs cannot be started, or its last message; or the kernel cannot mount it.
@@ -56,6 +58,9 @@ pub fn make(directory: &Path, file_system: &FileSystem, device: &Path) -> Result
     }
     mount(file_system, device)?;
     let place = &file_system.mountpoint;
+    if let Some(aged) = file_system.aged {
+        aged::age(place, aged)?;
+    }
     unmount(place, UnmountFlags::empty()).map_err(|error| format!("unmounting {}: {error}", place.display()))
 }
 

@@ -15,6 +15,7 @@
 //!
 //! Time may be virtual: nothing here polls or waits for time to pass.
 
+pub mod aged;
 pub mod block;
 pub mod config;
 pub mod costs;

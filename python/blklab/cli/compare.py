@@ -123,7 +123,8 @@ def compare(
         list[str] | None,
         typer.Option(
             help="With --rig kernel: the file system of a program, with options of mount and mkfs: "
-            "ext4:data=journal,-b=1024; repeatable. [default: ext4]",
+            "ext4:data=journal,-b=1024; ext4:aged=80 is one after years of use; repeatable. "
+            "[default: ext4]",
         ),
     ] = None,
     ignore_unsupported: IgnoreUnsupported = False,

@@ -152,14 +152,18 @@ def image_of(laid_out: LaidOut) -> bytes:
         raise InputError(f"the image of the disk cannot be read: {error}") from None
 
 
-def to_order(file_system: file_system_of_program.FileSystem, mount: Path) -> dict[str, Any]:
-    """``file_system`` in the ``guest.json`` of a program's run."""
-    return {
+def to_order(
+    file_system: file_system_of_program.FileSystem, mount: Path, seed: int
+) -> dict[str, Any]:
+    """``file_system`` in the ``guest.json`` of a program's run; the seed is of its old files."""
+    percent = file_system.aged_percent
+    order: dict[str, Any] = {
         "kind": file_system.kind,
         "mountpoint": str(mount),
         "mkfs_options": list(file_system.mkfs_options),
         "mount_options": ",".join(file_system.mount_options),
     }
+    return order if percent is None else order | {"aged": {"percent": percent, "seed": seed}}
 
 
 IMAGE: Mapping[str, str] = {"from": _IMAGE}

@@ -188,5 +188,7 @@ def _order(program: Program, kernel: Kernel, seen: view.View) -> dict[str, Any]:
         },
     }
     if program.file_system is not None:
-        order["file_system"] = file_systems.to_order(program.file_system, program.mount)
+        order["file_system"] = file_systems.to_order(
+            program.file_system, program.mount, program.seed
+        )
     return order

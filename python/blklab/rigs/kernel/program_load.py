@@ -73,10 +73,14 @@ class ProgramLoad:
         if chosen.program.on_device and chosen.file_system is not None:
             raise InputError(f"{name}: reads from the device itself, and has no file system: --fs")
         capacity = core.disk_model(experiment.disk).limits.capacity_bytes
+        aged = load.file_system.aged_percent if load.file_system else None
+        if aged is not None:
+            capacity = capacity * (100 - aged) // 100
         if load.room_bytes > capacity and not chosen.words:
+            left = "the disk has" if aged is None else "its old files leave"
             raise InputError(
-                f"{experiment.disk.label}: {name} may need {size_text(load.room_bytes)}; the disk "
-                f"has {size_text(capacity)}"
+                f"{experiment.disk.label}: {name} may need {size_text(load.room_bytes)}; {left} "
+                f"{size_text(capacity)}"
             )
         return load
 
@@ -170,7 +174,7 @@ class ProgramLoad:
             "host_files": list(map(str, self._view().files_hidden_by_own())),
         }
         if self.file_system is not None:
-            found["file_system"] = file_systems.to_order(self.file_system, _MOUNT)
+            found["file_system"] = file_systems.to_order(self.file_system, _MOUNT, experiment.seed)
         return found
 
     def seen(self, init: Path) -> view.View:
