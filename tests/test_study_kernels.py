@@ -43,7 +43,7 @@ patches = ["PATCH"]
 late_disk = "it waits"
 [[part]]
 name = "p"
-disks = ["950pro-256gb"]
+disks = ["pm983-960gb"]
 workloads = ["hdparm-buffered"]
 schedulers = ["bfq", "kyber@slow", "none@slow"]
 host = { memory_kb = 524288 }

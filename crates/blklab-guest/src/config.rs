@@ -143,7 +143,7 @@ pub struct FileSystem {
 pub struct Aged {
     /// The part of its space that old files have.
     pub percent: u8,
-    /// Of the random numbers that decide which.
+    /// The seed of the random numbers that decide which.
     pub seed: u64,
 }
 

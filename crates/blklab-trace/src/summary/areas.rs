@@ -60,7 +60,7 @@ struct Touched {
 }
 
 impl Areas {
-    /// Takes an I/O that has sectors, and those to whom it belongs.
+    /// Takes an I/O that has sectors, and the rows of its process and cgroup.
     #[inline]
     pub fn take(&mut self, io: &Io, rows: [Option<Row>; 2]) {
         let (first, last) = (io.sector.0 / AREA_SECTORS, (io.end().0 - 1) / AREA_SECTORS);
