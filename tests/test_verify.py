@@ -170,7 +170,8 @@ def test_cells_drawn_from_the_matrix_agree_with_the_kernel(tmp_path: Path) -> No
         ("constant:rotational=off,service_us=200,queue_depth=8", "readers-writer", "mq-deadline"),
         ("sas-10k", "mix-70-30", "mq-deadline"),
         # Through the page cache: they read ahead, sync and are throttled part-way through a call.
-        ("optane-900p:hw_queues=1", "deliveries-buffered", "kyber"),
+        # The same disk under another name than the matrix's, which gives it 50 ms only.
+        ("optane-900p:hw_queues=1,max_hw_sectors_kib=128", "deliveries-buffered", "kyber"),
         ("sas-10k", "copy-buffered", "mq-deadline"),
     ],
 )
@@ -190,7 +191,7 @@ def test_processes_whose_work_takes_time_are_the_same_to_the_last_digit(
     )
     [cell] = found.cells
     assert cell.sim == cell.kernel
-    assert cell.kernel.ios > 100
+    assert cell.kernel.ios > 300
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 //! A disk drawn from the ranges of a disk file's estimates.
 //!
 //! Each value is drawn independently, uniformly over the logarithm of its range (over the range itself if it
-//! begins at zero or below), from its own stream of random numbers: a new key changes no other key's draws. A
-//! disk whose values contradict each other is drawn again, and so is one that misses a calibrated figure that
-//! the file's own values meet ([`Kept`]).
+//! begins at zero or below), from its own stream of random numbers: a new key changes no other key's draws.
+//!
+//! There are two reasons to draw a disk again: its values contradict each other, or it misses a calibrated figure
+//! that the file's own values meet ([`Kept`]).
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -18,8 +19,8 @@ use blklab_base::input_error::InputError;
 
 /// The number of attempts to draw a possible disk; after them, the file's own values are used.
 const TRIES: u64 = 200;
-/// The number of possible disks whose figures are measured. On the shipped disks one of three meets all figures
-/// at the worst, so that 50 in a row miss one with a probability of 1e-9.
+/// At most so many drawn disks are measured. Of `optane-900p`, the worst, 21 of 60 drawn disks meet all figures:
+/// that 50 in a row miss one has a probability of 1e-9.
 const MEASURED: usize = 50;
 
 /// A drawn disk.

@@ -63,7 +63,8 @@ const RANDOM_SECTORS: u32 = 8;
 pub(super) enum Effort {
     /// As many as a published figure needs.
     Full,
-    /// A quarter of them on flash, whose mean settles sooner; as many on a hard disk, where they cost less.
+    /// On flash a quarter of that, which is enough for its means. On a hard disk the same number: its commands
+    /// take less time to simulate.
     Quick,
 }
 

@@ -12,7 +12,7 @@ pub fn file(data: &[u8]) {
     match DiskModel::parse(text, "disk.toml") {
         Ok(model) => {
             serves(&model);
-            // Without its figures, whose measurements take as long as such a disk likes.
+            // No figure has to be met: measuring one of a hostile file may take any time.
             let drawn = draw(text, "disk.toml", &model, &Kept::default(), 1);
             let drawn = drawn.expect("of a disk that is accepted").text;
             serves(&DiskModel::parse(&drawn, "drawn.toml").expect("a drawn disk is a disk"));
