@@ -90,16 +90,6 @@ def test_a_program_gives_its_figure_and_its_costs(name: str, kernel: str) -> Non
         # At the moment of its end a read may be counted by one and not by the other.
         assert moved.read.bytes == pytest.approx(disk.read_sectors * 512, rel=0.01)
         return
-    if "mariadbd" in program.needs:
-        # It also works in the background, before the first event and after the last.
-        counted = disk.read_sectors * 512
-        if name == "sysbench-oltp":
-            # Known and not explained: 614,400 of 2,809,856 bytes, the same in two runs.
-            assert 0 < moved.read.bytes <= counted
-        else:
-            assert moved.read.bytes == pytest.approx(counted, rel=0.1)
-        assert moved.flushes > 0
-        return
     assert moved.read.bytes == disk.read_sectors * 512
     written = (moved.data, moved.journal, moved.metadata)
     assert sum(one.bytes for one in written) == disk.write_sectors * 512

@@ -324,7 +324,6 @@ fn work(
     // A job's own events are traced in any case.
     let trace = config.trace.filter(|_| matches!(work, Work::Program(_)));
     let trace = trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
-    let before = block.counters()?;
     // A run begins at a tick, as in the simulator: then values in ticks are the same.
     let since_boot = Duration::from_nanos(clock().0);
     let begins = match has_virtual_time()? {
@@ -332,6 +331,8 @@ fn work(
         false => since_boot + SCHEDULER_SETTLES_AT_LEAST,
     };
     ticks::wait_for_one(begins).map_err(|error| format!("timer slack: {error}"))?;
+    // Until now a program's server may have worked in the background: its I/O is not the run's.
+    let before = block.counters()?;
     let epoch = clock();
     server.restart_model(epoch);
     job::begin_run()?;
