@@ -34,6 +34,8 @@ rw=randwrite
 bs=64k
 ioengine=libaio
 iodepth=24
+# Only then are there batches.
+startdelay=50ms
 """
 
 
@@ -134,6 +136,10 @@ def test_the_patch_of_a_series_that_changes_the_order_of_requests_is_found(tmp_p
         "0003-words.patch": False,
     }
     assert found.difference is not None and found.difference.kind == "order"
+    # All are compared, not as many as a timeline shows.
+    assert found.difference.index > 1000 and found.left_out == 0
+    assert found.difference.after[0][0] is not None
+    assert found.difference.after[0][0].issued_ns > 50_000_000
     # Only its own: other tests build kernels meanwhile.
     blklab.remove_kernels(
         [k.key for k in cache.kernels() if {p.name for p in patches} & set(k.patches)]

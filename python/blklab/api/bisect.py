@@ -16,6 +16,7 @@ from blklab.domain import specs
 from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.errors import InputError
 from blklab.rigs.kernel import cache
+from blklab.timelines import window
 from blklab.timelines.difference import Difference, first_difference
 from blklab.timelines.timeline import Timeline
 
@@ -50,7 +51,7 @@ class Bisected:
     requests: int
     """Compared requests of the good kernel."""
     left_out: int
-    """Later requests of it, which were not compared."""
+    """Later requests of it, which were not compared: a run keeps the first 100,000."""
 
     def sentence(self) -> str:
         """The answer in a sentence."""
@@ -115,6 +116,7 @@ def bisect(
             disk=disk,
             scheduler=scheduler,
             until=until,
+            requests=window.KEPT,
             seed=seed,
             host=host,
             rig=RigSpec("kernel", kernel=step.kernel(), driver="native"),
