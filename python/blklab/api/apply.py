@@ -79,7 +79,7 @@ def apply(
         settings: attributes of ``queue/``, as ``{"nr_requests": 64, "read_ahead_kb": 512}``.
         preset: the name of a preset; see `list_presets`.
         result: the recommendation of a comparison: its number in the `store`, ``results.json`` or
-            its directory, the directory of a study.
+            its directory, the directory of a study or of `tune`.
         part, disk, objective: with `result`: part of the study, disk of the comparison, ranking
             objective.
         scope: ``id``: this disk; ``model`` or ``kind``: all disks of its model or kind.

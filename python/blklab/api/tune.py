@@ -32,6 +32,7 @@ from blklab.rigs import find_disk
 from blklab.rigs.sim import SimRig
 from blklab.store import place as of_store
 from blklab.tuning import goal as goals
+from blklab.tuning import kept_answer
 from blklab.tuning.answer import Confirmed, Tuned
 from blklab.tuning.bench import Bench, Question, Score
 from blklab.tuning.search import Found, search
@@ -87,7 +88,7 @@ def tune(
             range, alone and in pairs, with the confirmation's seeds and drawn disks.
         host: as of `compare`.
         ignore_unsupported: as of `compare`.
-        out: as of `compare`, for the confirmation.
+        out: as of `compare`, for the confirmation; `apply` takes the answer from there.
         keep: whether the confirmation is stored.
         store: as of `compare`.
         max_parallel: as of `compare`.
@@ -120,7 +121,7 @@ def tune(
     )
     elsewhere = places(confirm, asked)
     if out is not None:
-        check_files(*files(Path(out)), Path(out) / PAGE)
+        check_files(*files(Path(out)), Path(out) / PAGE, Path(out) / kept_answer.FILE)
     tried = of_search(_name(asked), _directory(store), listener.note)
     with opened(on, max_parallel, listener.note) as where:
         bench = Bench(asked, place, where.executor(place), tried)
@@ -141,6 +142,7 @@ def tune(
         page = Path(out) / PAGE
         write_whole(page, tuned_page(answer))
         answer = replace(answer, page=page)
+        kept_answer.save(Path(out), answer)
     if not unconfirmed:
         tried.forget()
     return answer

@@ -40,7 +40,7 @@ def apply(
             "--from",
             metavar="ID|PATH",
             help="Take the recommendation of a comparison: its number, see: blklab results; "
-            "results.json, or its directory; the directory of a study.",
+            "results.json, or its directory; the directory of a study, or of blklab tune.",
             autocompletion=complete.kept,
         ),
     ] = None,

@@ -1,4 +1,5 @@
-"""Recommendations of a comparison, of a study's part, or of a comparison in the store."""
+"""Recommendations of a comparison, of a search, of a study's part, or of a comparison in the
+store."""
 
 from __future__ import annotations
 
@@ -22,6 +23,8 @@ from blklab.store import place, read
 from blklab.store.opening import open_store
 from blklab.store.place import StorePlace
 from blklab.study import kept_files as studies
+from blklab.tuning import kept_answer
+from blklab.tuning.kept_answer import KeptAnswer
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Source:
     """The objective of its run, as far as it is known."""
     store: StorePlace | None = None
     """The store with that number."""
+    answer: KeptAnswer | None = None
+    """The answer of the search that these results confirm."""
 
     @property
     def under_sudo(self) -> list[str]:
@@ -49,7 +54,8 @@ def find(
     text: str, part: str | None, store: str | None, tell: Callable[[str], None] = lambda _: None
 ) -> Source:
     """The number of a comparison in the store; the directory of a study, with the name of one of
-    its parts unless it has one only; ``results.json`` or the directory that it lies in.
+    its parts unless it has one only; ``results.json`` or the directory that it lies in, which may
+    be that of a search.
 
     `tell` receives a line for each run that the store could not import. InputError or StoreError
     if it does not exist, or has no such part.
@@ -63,7 +69,9 @@ def find(
         raise InputError(f"--store: only works with a number; {shown(text)} is a path")
     if is_study:
         return _of_study(Path(text), part)
-    return Source(text, files.load(Path(text)), "both")
+    results = files.load(Path(text))
+    answer = kept_answer.load(Path(text)) if Path(text).is_dir() else None
+    return Source(text, results, "both", answer=answer)
 
 
 def _of_number(text: str, where: StorePlace, tell: Callable[[str], None]) -> Source:
@@ -98,10 +106,13 @@ def _of_study(directory: Path, name: str | None) -> Source:
 
 
 def scheduler(source: Source, disk: str | None, objective: str | None) -> tuple[str, str]:
-    """The recommended scheduler as on the command line, with its sentence.
+    """The recommended scheduler as on the command line, with its sentence. A search answers by its
+    own objective, a comparison by `objective`.
 
     InputError if there is no winner.
     """
+    if source.answer is not None and objective is None:
+        return _searched(source.answer, source.name, disk)
     if objective is not None and objective not in OBJECTIVES:
         raise InputError(f"--objective: no '{shown(objective)}'{nearest(objective, OBJECTIVES)}")
     by = objective or source.objective
@@ -118,6 +129,16 @@ def scheduler(source: Source, disk: str | None, objective: str | None) -> tuple[
     if isinstance(verdict, Unranked) or not verdict.winner or not verdict.behind:
         raise InputError(f"{source.name} recommends nothing for {of}, {by}: {said}")
     return specs.scheduler(verdict.winner).text, f"{of}, {by}: {said}"
+
+
+def _searched(answer: KeptAnswer, name: str, disk: str | None) -> tuple[str, str]:
+    if disk not in (None, answer.disk):
+        raise InputError(
+            f"--of-disk: no disk '{shown(disk or '')}' in {name}{nearest('', [answer.disk])}"
+        )
+    if answer.best == answer.reference:
+        raise InputError(f"{name} recommends no change: {answer.said}")
+    return specs.scheduler(answer.best).text, f"{answer.disk}: {answer.said}"
 
 
 def disks(source: Source, disk: str | None, roots: Roots) -> list[str]:
