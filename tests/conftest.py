@@ -82,6 +82,12 @@ def group_of(module: str) -> str:
     return next((group for group, names in groups.items() if names.fullmatch(module)), module)
 
 
+@pytest.fixture(scope="session")
+def kernel() -> str:
+    """Key of the default kernel."""
+    return real_kernel.image().parent.name
+
+
 @pytest.fixture(autouse=True)
 def page_cache(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

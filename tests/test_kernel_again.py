@@ -21,13 +21,7 @@ from blklab.programs.file_system import FileSystem
 from blklab.rigs.kernel import cache, program
 from blklab.rigs.kernel.boot import TimeTravel
 from blklab.rigs.kernel.errors import GuestMemoryError
-from tests import real_fio, real_kernel
-
-
-@pytest.fixture(scope="module")
-def kernel() -> str:
-    """Key of the default kernel."""
-    return real_kernel.image().parent.name
+from tests import real_fio
 
 
 def _again(kernel: str, job: str, scheduler: str, driver: str, boots: int = 2) -> list[Result]:

@@ -42,11 +42,6 @@ def looked(kernel: str, mkfs: str, *options: str) -> tuple[int, list[tuple[int, 
     return int(lines[0].split()[0].rstrip("%")), pieces, int(lines[-1])
 
 
-@pytest.fixture(scope="module")
-def kernel() -> str:
-    return real_kernel.image().parent.name
-
-
 def test_a_new_file_lies_in_pieces_between_old_files_and_a_seed_decides_where(kernel: str) -> None:
     percent, new, old = looked(kernel, "ext4")
     assert (percent, old) == (1, 0) and len(new) <= 4

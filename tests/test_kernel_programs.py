@@ -34,12 +34,6 @@ from tests.test_programs import SMALL
 _SMALL_MEMORY = {"memory_kb": 256 << 10}
 
 
-@pytest.fixture(scope="session")
-def kernel() -> str:
-    """Key of the default kernel."""
-    return real_kernel.image().parent.name
-
-
 def experiment(
     spec: str, scheduler: str = "none", *, fs: str | None = None, disk: str = "wd10ezrx"
 ) -> Experiment:
