@@ -10,7 +10,8 @@
    hyper-parameter optimization", NIPS 2011; Optuna's), over schedulers and their tunables, bounds
    first. What can be enumerated with as many trials is enumerated instead.
 4. *Descending*: from the best settings of the best schedulers, one tunable at a time goes to all
-   its values and stays at the best, until nothing gets better.
+   its values and stays at the best, until nothing gets better. While trials are left, this and the
+   step before take turns.
 5. *Simplifying*: of the best settings each change that brings less than `WORTH` goes back to its
    default. What remains tells what each setting is worth.
 """
@@ -47,6 +48,8 @@ _ESTIMATED = 0.5
 """The part of the trials that are the estimator's; the others descend."""
 _DESCENTS = 2
 """Schedulers from whose best settings a descent begins."""
+_TURNS = 6
+"""Times that estimating and descending take turns, at most: later ones only see what was tried."""
 _NO_GAIN = 1e-12
 
 
@@ -90,9 +93,7 @@ def search(bench: Bench, spaces: Sequence[Space], trials: int, seed: int) -> Fou
     if enumerated:
         scored.of([spec for space in spaces for spec in space.all()])
     else:
-        estimated = round(trials * _ESTIMATED)
-        _estimate(scored, spaces, estimated, seed)
-        _descend(scored, spaces, screened, trials - estimated)
+        _alternate(scored, spaces, screened, trials, seed)
     effects = _effects(scored, spaces, screened)
     best = [_simplified(scored, space, scored.best_of(space.name)) for space in spaces]
     ranked = sorted(
@@ -174,20 +175,48 @@ def _screen(
     return most
 
 
-def _descend(
+def _alternate(
     scored: _Scored,
     spaces: Sequence[Space],
     screened: Mapping[tuple[str, str], float],
     trials: int,
+    seed: int,
 ) -> None:
-    """From the best settings of the best schedulers, one tunable after the other, until none gets
-    better or `trials` new settings are tried."""
-    by_best = sorted(spaces, key=lambda space: scored.key(scored.best_of(space.name)), reverse=True)
+    """Estimating and descending until `trials` new settings are tried. A descent that soon ends
+    where no single change is better leaves trials: then the estimator looks elsewhere, and the next
+    descent begins from the best of what it has found there."""
     end = len(scored.scores) + trials
-    for space in by_best[:_DESCENTS]:
+    for turn in range(_TURNS):
+        left = end - len(scored.scores)
+        if left < _BATCH:
+            return
+        before = len(scored.scores)
+        _estimate(scored, spaces, round(left * _ESTIMATED), seed + turn)
+        new = list(scored.scores)[before:] if turn else list(scored.scores)
+        starts = [
+            max(ours, key=lambda spec: (*scored.key(spec), -len(spec.settings)))
+            for space in spaces
+            if (ours := [spec for spec in new if spec.name == space.name])
+        ]
+        _descend(scored, spaces, screened, starts, end - len(scored.scores))
+
+
+def _descend(
+    scored: _Scored,
+    spaces: Sequence[Space],
+    screened: Mapping[tuple[str, str], float],
+    starts: Sequence[SchedulerSpec],
+    trials: int,
+) -> None:
+    """From the best of `starts`, one tunable after the other, until none gets better or `trials`
+    new settings are tried."""
+    by_name = {space.name: space for space in spaces}
+    end = len(scored.scores) + trials
+    for start in sorted(starts, key=scored.key, reverse=True)[:_DESCENTS]:
+        best, space = start, by_name[start.name]
         # Those with an effect first; of others the order does not matter.
         knobs = sorted(space.knobs, key=lambda knob: -screened[space.name, knob.name])
-        best, is_better = scored.best_of(space.name), True
+        is_better = True
         while is_better and len(scored.scores) < end:
             is_better = False
             for knob in knobs:
