@@ -55,6 +55,7 @@ if kind == "flood":
         sys.stdout.buffer.write(b"x" * 65536)
 script = script.replace("sys=/sys\\n", f"sys={{top}}/sys\\n", 1)
 script = script.replace("proc=/proc\\n", f"proc={{top}}/proc\\n", 1)
+script = script.replace("root=\\n", f"root={{top}}\\n", 1)
 script = script.replace(" '/", f" '{{top}}/").replace(" /var/", f" {{top}}/var/")
 if kind == "cut-copy" and is_copy:
     script = script.replace("exec cat --", "exec head -c 1000 --")
@@ -95,7 +96,7 @@ class FakeFleet:
         return f"{self.top / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
     def machine(self, name: str) -> FakeMachine:
-        """A machine that answers to that name, without disks."""
+        """The machine that answers to that name; a new one has no disks."""
         return FakeMachine(self.top / name)
 
     def mode(self, name: str, mode: str) -> None:
@@ -117,6 +118,8 @@ class FakeMachine:
     top: Path
 
     def __post_init__(self) -> None:
+        if self.top.exists():
+            return
         self.write("proc/sys/kernel/hostname", self.top.name)
         self.write("proc/sys/kernel/osrelease", "6.12.41+deb13-amd64")
         (self.top / "sys/block").mkdir(parents=True)

@@ -122,6 +122,44 @@ def test_one_model_under_two_loads_is_told_apart_by_the_machines_names(world: Wo
     assert 'SYSCTL{kernel/hostname}=="b"' in rule_text(found[1], machines)
 
 
+def test_what_else_sets_the_scheduler_after_the_rule_is_told_with_the_disks(world: World) -> None:
+    sets = 'ACTION=="add|change", {}ATTR{{queue/scheduler}}="{}"'
+    etc, lib = "etc/udev/rules.d", "usr/lib/udev/rules.d"
+    for name in ("a", "b", "c", "d", "e"):
+        world.fleet.machine(name).sata("sda", WD, f"WD-{name}")
+    files = {
+        # Later by name, on two machines; on one of them there is more.
+        f"a/{etc}/99-zz.rules": "# ours\n" + sets.format('KERNEL=="sd*", ', "none"),
+        f"b/{lib}/99-zz.rules": "# ours\n" + sets.format('KERNEL=="sd*", ', "none"),
+        f"b/{etc}/99-zzz.rules": 'KERNEL=="sda", ATTR{queue/nr_requests}="64"',
+        # Before it; for other disks; not in effect, since a file of that name masks it.
+        f"c/{etc}/60-io.rules": sets.format("", "none"),
+        f"c/{lib}/99-zz.rules": sets.format('KERNEL=="nvme*", ', "none"),
+        f"d/{lib}/99-zz.rules": sets.format("", "none"),
+        f"d/{etc}/99-zz.rules": "# nothing",
+        f"d/{etc}/99-fleet.rules": sets.format("", "kyber"),
+        # After all rules, by a program; and tuned.
+        f"e/{etc}/10-run.rules": "RUN+=\"/bin/sh -c 'echo kyber > /sys/block/%k/queue/scheduler'\"",
+        "e/etc/tuned/active_profile": "mine",
+        "e/etc/tuned/profiles/mine/tuned.conf": "[main]\ninclude=base",
+        "e/usr/lib/tuned/profiles/base/tuned.conf": "[disk]\nelevator=mq-deadline",
+    }
+    for path, text in files.items():
+        host, _, place = path.partition("/")
+        world.fleet.machine(host).write(place, text)
+    machines = world.machines("abcde")
+    [group] = grouped(machines, {f"{name}:sda": "x" for name in "abcde"})
+    made = rules.make(group, "bfq:slice_idle=0", rules.Everywhere(machines))
+    assert made is not None
+    assert rules.overruled(made, group, machines) == [
+        "/etc/udev/rules.d/99-zz.rules:2 sets scheduler to none after this rule: on a:sda",
+        "/usr/lib/udev/rules.d/99-zz.rules:2 sets scheduler to none after this rule: on b:sda",
+        "/etc/udev/rules.d/10-run.rules:1 sets scheduler to kyber after this rule: on e:sda",
+        "/usr/lib/tuned/profiles/base/tuned.conf:2 sets scheduler to mq-deadline after this rule "
+        "where tuned runs: on e:sda",
+    ]
+
+
 def test_a_disk_without_a_load_is_never_matched(world: World) -> None:
     for name in ("a", "b"):
         world.fleet.machine(name).sata("sda", WD, f"WD-{name}")
@@ -263,6 +301,7 @@ def test_a_group_gets_a_choice_and_each_disk_its_own_change(world: World) -> Non
     assert "# 1: WDC WD10EZRX-00A8LB0 (sata hdd) under streams, 2 disks" in found.rules
     [missing] = found.missing
     assert missing.startswith("gone: no answer of it in ")
+    assert group.notes == ()
     [number] = group.comparisons
     assert blklab.stored(number).listed.objective == "throughput"
 

@@ -65,7 +65,13 @@ def test_a_disk_is_described_as_one_of_this_machine_is(tmp_path: Path) -> None:
         ("r\t99999\tx\n", "expected the number of a recording"),
         (f"f\t{AT}/model\nt\ta\x1b[2Jb\n", r"record t: a control character in 'a\x1b[2Jb'"),
         (f"f\t{AT}/model\nt\ta\tb\n", r"a control character in 'a\tb'"),
-        (f"f\t{AT}/model\nt\t{'x' * 9000}\n", "a line of 9002 characters"),
+        (f"f\t{AT}/model\nt\t{'x' * 33000}\n", "a line of 33002 characters"),
+        ("s\tetc/shadow\n", "'etc/shadow' is not a file of udev's rules or of tuned"),
+        ("s\tetc/udev/rules.d/../x.rules\n", "is not a file of udev's rules or of tuned"),
+        ("s\tetc/udev/rules.d/.x.rules\n", "is not a file of udev's rules or of tuned"),
+        ("s\tetc/tuned/a/b/tuned.conf\n", "is not a file of udev's rules or of tuned"),
+        (f"f\t{AT}/model\nw\tx\n", "db1:3: a line without a file of settings"),
+        ("s\tetc/udev/rules.d/x.rules\nt\tx\n", "db1:3: a line without a file"),
         ("".join(f"d\tsd{n}\tdevices/a/sd{n}\n" for n in range(1025)), "more than 1024 disks"),
     ],
 )
@@ -76,6 +82,14 @@ def test_a_wrong_line_is_refused_with_its_number(lines: str, said: str) -> None:
 def test_bytes_that_are_no_text_are_shown_and_not_lost(tmp_path: Path) -> None:
     data = f"{HEAD}f\t{AT}/model\nt\t".encode() + b"\xff\n" + b"end\n"
     assert answer.parse(data, "db1").files[f"{AT}/model"] == b"\\xff\n"
+
+
+def test_settings_are_taken_whatever_an_administrator_has_written(tmp_path: Path) -> None:
+    told = 's\tetc/udev/rules.d/x.rules\nw\tKERNEL=="a",\tX\x1b[2J\nw\t\nw\ta\tb\n'
+    found = answer.parse(f"{HEAD}{told}end\n".encode(), "db1")
+    roots = answer.write_tree(found, tmp_path, "db1")
+    written = (roots.etc / "udev/rules.d/x.rules").read_text()
+    assert written == 'KERNEL=="a", X [2J\n\na b\n'
 
 
 def test_an_answer_that_is_too_large_or_cut_off_is_refused() -> None:

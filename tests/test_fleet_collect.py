@@ -50,6 +50,15 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeFleet:
     for name in ("b", "c"):
         (made.top / name / "var/tmp").mkdir(parents=True)
         shutil.copy(first, made.top / f"{name}{RECORDING}")
+    for name in ("a", "b"):
+        one = made.machine(name)
+        one.write("etc/udev/rules.d/60-io.rules", 'A="b",\tATTR{queue/scheduler}="bfq"\n# x\\n')
+        one.write("usr/lib/udev/rules.d/60-io.rules", 'ATTR{queue/scheduler}="masked"')
+        one.write("lib/udev/rules.d/61 odd.rules", 'ATTR{queue/scheduler}="not sent"')
+        one.write("lib/udev/rules.d/62-other.rules", 'ATTR{power/control}="not sent"')
+        one.write("lib/udev/rules.d/63-io.rules", 'ATTR{queue/scheduler}="kyber"')
+        one.write("usr/lib/tuned/base/tuned.conf", "[disk]\nelevator=none")
+    made.machine("a").write("etc/tuned/active_profile", "base")
     (tmp_path / "hosts.toml").write_text(HOSTS)
     return made
 
@@ -284,6 +293,23 @@ def test_without_ssh_one_line_says_what_to_install(
         collected(tmp_path)
 
 
+def test_rules_of_queues_that_are_in_effect_are_sent_and_profiles_where_one_is_active(
+    fleet: FakeFleet, tmp_path: Path
+) -> None:
+    assert collected(tmp_path)["a"].reached
+    found = {name: collect.read_answer(tmp_path / "kept" / name)[0].settings for name in "abc"}
+    rule = b'A="b", ATTR{queue/scheduler}="bfq"\n# x\\n\n'
+    of_udev = {
+        "etc/udev/rules.d/60-io.rules": rule,
+        "lib/udev/rules.d/63-io.rules": b'ATTR{queue/scheduler}="kyber"\n',
+    }
+    of_tuned = {
+        "etc/tuned/active_profile": b"base\n",
+        "usr/lib/tuned/base/tuned.conf": b"[disk]\nelevator=none\n",
+    }
+    assert found == {"a": of_udev | of_tuned, "b": of_udev, "c": {}}
+
+
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_the_sent_script_only_reads(fleet: FakeFleet, tmp_path: Path) -> None:
     fleet.mode("b", "trace")
@@ -309,6 +335,7 @@ def test_every_shell_gives_the_same_answer(shell: str, fleet: FakeFleet, tmp_pat
     top = fleet.top / "a"
     text = answer.script([RECORDING]).replace("sys=/sys\n", f"sys={top}/sys\n")
     text = text.replace("proc=/proc\n", f"proc={top}/proc\n").replace(" '/", f" '{top}/")
+    text = text.replace("root=\n", f"root={top}\n")
     command = [shell, "sh", "-s"] if shell == "busybox" else [shell, "-s"]
     done = subprocess.run(
         command,

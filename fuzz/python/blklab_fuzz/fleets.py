@@ -41,6 +41,9 @@ def fleet_answer(data: bytes) -> None:
             for group in groups([Member(one, load) for one in found.disks]):
                 made = rules.make(group, "bfq", rules.Everywhere({"fuzz": found}))
                 text = "" if made is None else rules.text([made], ())
+                if made is not None:
+                    told = rules.overruled(made, group, {"fuzz": found})
+                    assert all(one.isprintable() for one in told), told
                 for line in lines_of(Path("fuzz.rules"), text):
                     assert not line.error, line.error
                     changed = {(t.key, t.name) for t in line.tokens if not t.is_match}

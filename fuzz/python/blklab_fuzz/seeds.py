@@ -193,7 +193,10 @@ def _answers() -> list[str]:
         "f\tdevices/a/sda/uevent\nt\tDEVTYPE=disk\nl\tdevices/a/sda/subsystem\tblock\n"
         "f\tdevices/a/sda/size\nt\t8\nf\tdevices/a/sda/queue/rotational\nt\t1\n"
         "f\tdevices/a/sda/queue/scheduler\nt\tnone [bfq]\nf\tdevices/a/sda/dev\nt\t8:0\n"
-        "u\tsda\nt\tID_MODEL=X\nt\tID_SERIAL=X_123\nr\t0\t12 x\nend\n"
+        "u\tsda\nt\tID_MODEL=X\nt\tID_SERIAL=X_123\n"
+        's\tetc/udev/rules.d/99-z.rules\nw\tKERNEL=="sd*", ATTR{queue/scheduler}="none"\n'
+        "s\tetc/tuned/active_profile\nw\tmine\n"
+        "s\tusr/lib/tuned/mine/tuned.conf\nw\t[disk]\nw\televator=kyber\nr\t0\t12 x\nend\n"
     ]
 
 

@@ -378,6 +378,8 @@ def _one_group(
         rule = rules.make(group, choice, everywhere)
         if rule is None:
             notes.append("no rule: no key of udev separates its disks from the others")
+        else:
+            notes += rules.overruled(rule, group, everywhere.machines)
         notes += _not_loaded(group, choice)
     changes = _changes(group, model.label, choice or default, rule is not None, measured, work)
     judged = FleetGroup(

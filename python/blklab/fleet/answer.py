@@ -2,7 +2,8 @@
 
 Its size, its lines and its names are bounded, and control characters are refused. Its files become
 a small tree below a directory of this machine, laid out as ``/sys`` is, so that the machine's disks
-are described, and udev's rules judged, by the same functions as this machine's.
+are described, and udev's rules judged, by the same functions as this machine's. So are its rules
+and tuned's profiles.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ BYTES_MAX = 16 << 20
 """A machine with 100 disks of 32 hardware queues answers with some 1 MB."""
 HEAD = "blklab-fleet\t1"
 _END = "end"
-_LINE_MAX = 8192
+_LINE_MAX = 32_768
+"""udev reads lines of up to 16 KiB."""
 _PATH_MAX = 1024
 _PARTS_MAX = 48
 _DISKS_MAX = 1024
@@ -39,8 +41,15 @@ _BYTES = "vpd_pg89"
 """The only file that is no text."""
 _HEX = re.compile(r"(?:\s*[0-9a-f]{2})*\s*")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_SETTINGS = re.compile(
+    r"(etc|run|usr/local/lib|usr/lib|lib)/udev/rules\.d/[A-Za-z0-9_@:+-][A-Za-z0-9_.@:+-]{0,200}\.rules"
+    r"|(etc|usr/lib)/tuned/(profiles/)?[A-Za-z0-9_@:+-][A-Za-z0-9_.@:+-]{0,200}/tuned\.conf"
+    r"|etc/tuned/active_profile"
+)
 _OF_QUEUE = ("scheduler", "rotational", "async_depth")
-_FIELDS = {"f": 1, "t": 1, "h": 1, "l": 2, "d": 2, "v": 2, "u": 1, "p": 2, "r": 2}
+_FIELDS = {
+    "f": 1, "t": 1, "h": 1, "l": 2, "d": 2, "v": 2, "u": 1, "p": 2, "s": 1, "w": 1, "r": 2,
+}  # fmt: skip
 """The records with the number of their fields; see `collect.sh`."""
 
 
@@ -60,6 +69,8 @@ class Answer:
     """The directory of each disk's ``device``, by the disk's directory."""
     udev: dict[str, bytearray] = field(default_factory=dict)
     """udev's properties by disk, ``NAME=VALUE`` a line."""
+    settings: dict[str, bytearray] = field(default_factory=dict)
+    """Files of udev's rules and of tuned, by path below the root."""
     recordings: dict[int, str] = field(default_factory=dict)
     """Size and times of each named recording, by its number; empty if there is no such file."""
 
@@ -103,6 +114,7 @@ class _Reader:
     def __init__(self) -> None:
         self.found = Answer()
         self._open: bytearray | None = None
+        self._told: bytearray | None = None
         self._name = ""
         self._takers: dict[str, Callable[..., None]] = {
             "f": self._file,
@@ -113,6 +125,8 @@ class _Reader:
             "v": self._device,
             "u": self._udev,
             "p": self._value,
+            "s": self._settings,
+            "w": self._words,
             "r": self._recording,
         }
 
@@ -127,10 +141,15 @@ class _Reader:
         fields = rest.split("\t", _FIELDS[kind] - 1)
         if len(fields) != _FIELDS[kind]:
             raise ValueError(f"record {kind}: expected {_FIELDS[kind]} fields, found {len(fields)}")
-        if not rest.replace("\t", " ", 0 if kind == "t" else -1).isprintable():
+        if kind == "w":
+            # Of whatever an administrator has written; what it says is only ever compared.
+            fields = ["".join(one if one.isprintable() else " " for one in rest)]
+        elif not rest.replace("\t", " ", 0 if kind == "t" else -1).isprintable():
             raise ValueError(f"record {kind}: a control character in '{shown(rest[:60])}'")
         if kind not in "th":
             self._open = None
+        if kind != "w":
+            self._told = None
         self._takers[kind](*fields)
 
     def _file(self, path: str) -> None:
@@ -175,6 +194,16 @@ class _Reader:
             raise ValueError(f"'{shown(name[:60])}': expected one of {', '.join(VALUES)}")
         self.found.values[name] = value
 
+    def _settings(self, path: str) -> None:
+        if not _SETTINGS.fullmatch(path):
+            raise ValueError(f"'{shown(path[:60])}' is not a file of udev's rules or of tuned")
+        self._told = self.found.settings[path] = bytearray()
+
+    def _words(self, line: str) -> None:
+        if self._told is None:
+            raise ValueError("a line without a file of settings")
+        self._told.extend(f"{line}\n".encode())
+
     def _recording(self, number: str, text: str) -> None:
         if not _NUMBER.fullmatch(number):
             raise ValueError(f"expected the number of a recording, found '{shown(number[:20])}'")
@@ -212,6 +241,8 @@ def write_tree(answer: Answer, top: Path, source: str) -> Roots:
                 _write(roots.sys / path, bytes(data))
             else:
                 (roots.sys / path).parent.mkdir(parents=True, exist_ok=True)
+        for path, data in answer.settings.items():
+            _write(top / path, bytes(data))
         # No file is written after the first link: none can be followed.
         for path, name in answer.links.items():
             _link(roots.sys / path, Path(name))

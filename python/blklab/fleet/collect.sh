@@ -1,5 +1,6 @@
 # Sent by `blklab fleet` to each machine. It only reads: the disks' files below /sys, two of /proc/sys,
-# what udev knows of each disk, and the size and times of the named recordings.
+# what udev knows of each disk, udev's rules of queues, tuned's profiles where one is active, and the
+# size and times of the named recordings.
 #
 # An answer has one record a line, its fields separated by tabs:
 #   f PATH         a file below /sys begins; its lines follow
@@ -10,11 +11,14 @@
 #   v PATH PATH    the disk's directory, and its device's
 #   u NAME         udev's properties of a disk begin
 #   p NAME VALUE   a value of /proc/sys
+#   s PATH         a file of settings begins: of udev's rules or of tuned; its lines follow
+#   w LINE         a line of it
 #   r NUMBER TEXT  size and times of a recording; none if there is no such file
 LC_ALL=C TZ=UTC
 export LC_ALL TZ
 sys=/sys
 proc=/proc
+root=
 known=' '
 
 lines() {
@@ -84,6 +88,47 @@ disk() {
   fi
 }
 
+# $1: its path below the root.
+settings() {
+  if [ -f "$root/$1" ] && [ -r "$root/$1" ]; then
+    printf 's\t%s\n' "$1"
+    while IFS= read -r line || [ -n "$line" ]; do printf 'w\t%s\n' "$line"; done < "$root/$1"
+  fi
+}
+
+of_queues() {
+  while IFS= read -r line || [ -n "$line" ]; do
+    case $line in *queue/*) return 0 ;; esac
+  done < "$1"
+  return 1
+}
+
+# Of files with one name the first counts, and may mask the others.
+rules() {
+  seen=' '
+  for top in etc run usr/local/lib usr/lib lib; do
+    for one in "$root/$top"/udev/rules.d/*.rules; do
+      name=${one##*/}
+      case $name in *[!A-Za-z0-9_.@:+-]*) continue ;; esac
+      case $seen in *" $name "*) continue ;; esac
+      [ -e "$one" ] || continue
+      seen="$seen$name "
+      [ -f "$one" ] && [ -r "$one" ] && of_queues "$one" && settings "$top/udev/rules.d/$name"
+    done
+  done
+}
+
+profiles() {
+  [ -f "$root/etc/tuned/active_profile" ] || return
+  settings etc/tuned/active_profile
+  for one in "$root"/etc/tuned/profiles/*/tuned.conf "$root"/etc/tuned/*/tuned.conf \
+    "$root"/usr/lib/tuned/profiles/*/tuned.conf "$root"/usr/lib/tuned/*/tuned.conf; do
+    name=${one#"$root"/}
+    case $name in *[!A-Za-z0-9_.@:+/-]*) continue ;; esac
+    settings "$name"
+  done
+}
+
 recording() {
   if [ -f "$2" ]; then
     printf 'r\t%s\t%s\n' "$1" "$(stat -L -c '%s %y %z %i' -- "$2")"
@@ -100,5 +145,7 @@ answer() {
   for one in "$sys"/block/*; do
     if [ -e "$one/device" ] && [ -e "$one/queue/scheduler" ]; then disk "$one"; fi
   done
+  rules
+  profiles
 }
 

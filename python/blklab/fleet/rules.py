@@ -11,9 +11,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from blklab.base.text import shown
 from blklab.errors import InputError
 from blklab.fleet.disks import Machine
 from blklab.fleet.groups import Group
+from blklab.host.devices.deciders import tuned
+from blklab.host.roots import Roots
 from blklab.host.udev import judge, node
 from blklab.host.udev.parse import Line, parse
 from blklab.settings import choice, rule
@@ -27,6 +30,7 @@ _KEY_CHARACTERS_MAX = 8000
 """udev reads lines of up to 16 KiB."""
 _BUSES = {"sata": ("ENV{ID_BUS}", "ata"), "usb": ("ENV{ID_BUS}", "usb")}
 _SUBSYSTEMS = {"nvme": "nvme", "virtio": "virtio", "sas": "scsi", "mmc": "mmc"}
+_PLACES_MAX = 5
 _HOST_NAME = "SYSCTL{kernel/hostname}"
 
 
@@ -100,6 +104,44 @@ def text(rules: Sequence[Rule], notes: Sequence[str]) -> str:
     parts = [part for one in rules for part in one.parts]
     # The latest part comes first there.
     return rule.text(parts[::-1], head=head)
+
+
+def overruled(rule: Rule, group: Group, machines: Mapping[str, Machine]) -> list[str]:
+    """What else sets the same on disks of the group after the rule, as far as it was collected:
+    other rules of udev, and tuned's active profile; a line for each, with the disks."""
+    content = text([rule], ())
+    found: dict[str, list[str]] = {}
+    for one in group.members:
+        machine = machines[one.disk.host]
+        for told in dict.fromkeys(_later(rule, content, machine, one.disk.name)):
+            found.setdefault(told, []).append(one.disk.place)
+    return [f"{told}: on {_few(places)}" for told, places in found.items()]
+
+
+def _later(rule: Rule, content: str, machine: Machine, disk: str) -> Iterator[str]:
+    queue, roots = machine.queue(disk), machine.roots
+    for action in judge.ACTIONS:
+        ours = False
+        for one in judge.effects(queue.disk, action, roots, {_FILE: content}, imported=True):
+            if one.line.file == _FILE:
+                ours = True
+            elif one.attribute in rule.settings and ours:
+                yield _told(one.line.file, one.line.number, one.attribute, one.value, roots)
+    for other in tuned.influences(queue, roots):
+        if other.attribute in rule.settings:
+            file = Path(other.file)
+            yield _told(file, other.line, other.attribute, other.value, roots) + " where tuned runs"
+
+
+def _told(file: Path, line: int, attribute: str, value: str | None, roots: Roots) -> str:
+    place = Path("/", *file.relative_to(roots.etc.parent).parts)
+    what = "something else" if value is None else shown(value)
+    return f"{place}:{line} sets {attribute} to {what} after this rule"
+
+
+def _few(places: Sequence[str]) -> str:
+    more = len(places) - _PLACES_MAX
+    return ", ".join(places[:_PLACES_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _candidates(group: Group, machines: Mapping[str, Machine]) -> Iterator[tuple[Key, ...]]:
