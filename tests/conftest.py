@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import blklab
 from blklab import programs as known_programs
@@ -24,6 +25,12 @@ from blklab.settings import record
 from tests import browser as real_browser
 from tests import fake_core, forked, loop_device, real_kernel, real_postgres, real_tracefs
 from tests.applying import Asked, loop_disk, own_roots
+
+# How long an example takes is this machine's: other programs, and other tests, have its CPUs too.
+settings.register_profile(
+    "shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("shared machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:

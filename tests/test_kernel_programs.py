@@ -418,13 +418,15 @@ def test_a_program_is_refused_in_one_line_on_a_kernel_that_lacks_what_it_needs(
         "os.times().elapsed",
         "c.time(None)",
         "(os.sched_yield(), time.monotonic())[1]",
+        # FUTEX_WAKE_PRIVATE, which wakes nobody.
+        "(c.syscall(202, ctypes.byref(w), 129, 1), time.monotonic())[1]",
     ],
 )
 def test_a_program_that_waits_without_sleeping_sees_time_pass_where_the_cpu_is_free(
     reading: str, kernel: str
 ) -> None:
     wait = (
-        "import ctypes, os, time; c = ctypes.CDLL(None); "
+        "import ctypes, os, time; c = ctypes.CDLL(None); w = ctypes.c_int(0); "
         f"was = {reading}; n = next(n for n in range(90_000) if {reading} != was); print(n)"
     )
     rig, one = KernelRig(kernel, cpu="free"), experiment(f"command:python3 -c '{wait}'")

@@ -257,7 +257,7 @@ def test_lines_of_json_have_each_interval_and_the_log_has_the_same_lines(
 def test_a_watch_simulates_the_workload_of_a_kind_once_and_finds_it_in_the_store(
     loop: Queue,
 ) -> None:
-    command = ["watch", "--disk", loop.name, "--interval", "800ms", "--for", "5s", "--model",
+    command = ["watch", "--disk", loop.name, "--interval", "800ms", "--for", "12s", "--model",
                "desktop-5900rpm", "--no-sample", "--objective", "throughput"]  # fmt: skip
     streams = ["--bs=256k", "--rw=read", "--ioengine=libaio", "--iodepth=24", "--rate_iops=0"]
     with reads(loop, *streams):
