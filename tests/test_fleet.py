@@ -122,7 +122,9 @@ def test_one_model_under_two_loads_is_told_apart_by_the_machines_names(world: Wo
     assert 'SYSCTL{kernel/hostname}=="b"' in rule_text(found[1], machines)
 
 
-def test_what_else_sets_the_scheduler_after_the_rule_is_told_with_the_disks(world: World) -> None:
+def test_everything_that_sets_the_scheduler_after_the_rule_is_told_with_the_disks(
+    world: World,
+) -> None:
     sets = 'ACTION=="add|change", {}ATTR{{queue/scheduler}}="{}"'
     etc, lib = "etc/udev/rules.d", "usr/lib/udev/rules.d"
     for name in ("a", "b", "c", "d", "e"):
