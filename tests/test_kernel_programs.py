@@ -418,7 +418,7 @@ def test_a_program_is_refused_in_one_line_on_a_kernel_that_lacks_what_it_needs(
         "os.times().elapsed",
         "c.time(None)",
         "(os.sched_yield(), time.monotonic())[1]",
-        # FUTEX_WAKE_PRIVATE, which wakes nobody.
+        # FUTEX_WAKE_PRIVATE, which wakes no thread.
         "(c.syscall(202, ctypes.byref(w), 129, 1), time.monotonic())[1]",
     ],
 )
