@@ -137,6 +137,8 @@ def test_everything_that_sets_the_scheduler_after_the_rule_is_told_with_the_disk
         # Before it; for other disks; not in effect, since a file of that name masks it.
         f"c/{etc}/60-io.rules": sets.format("", "none"),
         f"c/{lib}/99-zz.rules": sets.format('KERNEL=="nvme*", ', "none"),
+        # Whether it applies depends on a program.
+        f"c/{etc}/99-zzz.rules": sets.format('PROGRAM=="/bin/x", ', "bfq"),
         f"d/{lib}/99-zz.rules": sets.format("", "none"),
         f"d/{etc}/99-zz.rules": "# nothing",
         f"d/{etc}/99-fleet.rules": sets.format("", "kyber"),
@@ -156,6 +158,7 @@ def test_everything_that_sets_the_scheduler_after_the_rule_is_told_with_the_disk
     assert rules.overruled(made, group, machines) == [
         "/etc/udev/rules.d/99-zz.rules:2 sets scheduler to none after this rule: on a:sda",
         "/usr/lib/udev/rules.d/99-zz.rules:2 sets scheduler to none after this rule: on b:sda",
+        "/etc/udev/rules.d/99-zzz.rules:1 may set scheduler to bfq after this rule: on c:sda",
         "/etc/udev/rules.d/10-run.rules:1 sets scheduler to kyber after this rule: on e:sda",
         "/usr/lib/tuned/profiles/base/tuned.conf:2 sets scheduler to mq-deadline after this rule "
         "where tuned runs: on e:sda",

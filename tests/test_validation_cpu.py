@@ -41,7 +41,7 @@ def test_a_row_beyond_its_bar_fails_unless_it_is_the_noise_of_a_switch(
 
 
 def test_a_guest_charges_a_computation_about_what_this_machine_takes(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     real_kernel.image()
     # Other tests share the CPUs with both: a bar of 1.3 is for an idle machine.

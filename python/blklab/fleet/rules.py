@@ -126,17 +126,19 @@ def _later(rule: Rule, content: str, machine: Machine, disk: str) -> Iterator[st
             if one.line.file == _FILE:
                 ours = True
             elif one.attribute in rule.settings and ours:
-                yield _told(one.line.file, one.line.number, one.attribute, one.value, roots)
+                verb = "sets" if one.sure else "may set"
+                yield _told(one.line.file, one.line.number, verb, one.attribute, one.value, roots)
     for other in tuned.influences(queue, roots):
         if other.attribute in rule.settings:
             file = Path(other.file)
-            yield _told(file, other.line, other.attribute, other.value, roots) + " where tuned runs"
+            told = _told(file, other.line, "sets", other.attribute, other.value, roots)
+            yield f"{told} where tuned runs"
 
 
-def _told(file: Path, line: int, attribute: str, value: str | None, roots: Roots) -> str:
+def _told(file: Path, line: int, verb: str, attribute: str, value: str | None, roots: Roots) -> str:
     place = Path("/", *file.relative_to(roots.etc.parent).parts)
     what = "something else" if value is None else shown(value)
-    return f"{place}:{line} sets {attribute} to {what} after this rule"
+    return f"{place}:{line} {verb} {attribute} to {what} after this rule"
 
 
 def _few(places: Sequence[str]) -> str:
