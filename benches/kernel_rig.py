@@ -64,7 +64,7 @@ _QUEUE = "grep . wbt_lat_usec max_sectors_kb read_ahead_kb nr_requests rotationa
 EXAMPLES = {
     "compare": Example(
         (
-            "blklab compare --rig kernel --driver native --disk wd10ezrx --workload j.fio \\\n"
+            "blklab compare --rig kernel --disk wd10ezrx --workload j.fio \\\n"
             "    --scheduler mq-deadline --scheduler bfq --repeats 2",
         ),
         lines=13,
@@ -104,10 +104,12 @@ class _Bench:
         self._kernel = kernel
 
     def _run(self, job: str, disk: str, scheduler: str, driver: str | None) -> Result:
-        """On the simulator without a driver."""
+        """On the simulator without a driver; CPU work takes no time, as that of fio never does."""
         where: dict[str, Any] = {"host": specs.host(["submit_ns=0,complete_ns=0,syscall_ns=0"])}
         if driver is not None:
             where = {"rig": "kernel", "kernel": self._kernel.key, "driver": driver}
+            if driver == "native":
+                where["host"] = specs.GUEST
         return blklab.simulate(job, disk=disk, scheduler=scheduler, **where)
 
     def _program(self, *command: str) -> tuple[program.Ran, str]:

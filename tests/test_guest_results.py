@@ -286,7 +286,10 @@ def test_a_disk_that_has_fewer_queues_in_a_guest_says_so_with_each_result(
     place: Path, disk: str, note: str | None
 ) -> None:
     found = of_job(place, run_json(), BULK, disk)
-    assert found.notes == (() if note is None else (f"{disk}: a guest has {note}",))
+    assert found.notes == (
+        "buffered I/O is that of partitions: on the simulator --host partitions=1",
+        *(() if note is None else (f"{disk}: a guest has {note}",)),
+    )
 
 
 def test_a_comparison_states_the_transport_of_its_guests_disk(place: Path) -> None:

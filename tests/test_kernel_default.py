@@ -150,8 +150,8 @@ def test_a_run_says_which_kernel_it_was_on(
     assert done.exit_code == 0, done.stderr
     assert done.stderr == (
         f"blklab: {kernel}, driver native, disk ublk, without a budget, clock inf-cpu: "
-        "virtual; host: CPUs as modelled, 100 ticks per second, no file system "
-        "(--host hz=100,budget=0,partitions=1,large_folios=0,clock_stands=1,kernel_cpus=1)\n"
+        "virtual; host: CPUs as modelled, 100 ticks per second, files on the bare disk "
+        "(--host hz=100,budget=0,large_folios=0,clock_stands=1,kernel_cpus=1)\n"
         "blklab: wd10ezrx: not validated: 0 of 5 independent figures\n"
     )
     assert kernel not in done.stdout

@@ -113,6 +113,91 @@ def test_with_the_same_host_the_same_question_has_the_same_answer(place: Path, k
         figures(**there | {"driver": "fio"}, host={"cpus": 2})
 
 
+READERS_AND_A_WRITER = """
+[global]
+direct=1
+size=1g
+runtime=100ms
+time_based
+[readers]
+rw=randread
+norandommap
+bs=16k
+numjobs=2
+[writer]
+ioengine=libaio
+iodepth=8
+rw=write
+bs=256k
+"""
+DURABLE = """
+[global]
+direct=1
+size=1g
+runtime=100ms
+time_based
+[log]
+rw=write
+bs=8k
+sync={mode}
+[reader]
+ioengine=libaio
+iodepth=2
+rw=randread
+norandommap
+bs={bs}
+"""
+
+
+def own_io(run: Result) -> list[int]:
+    """I/Os and their shortest and longest latency, of each job and direction."""
+    parts = [part for job in run.jobs for part in (job.read, job.write) if part.ios]
+    return [n for part in parts for n in (part.ios, part.clat.min_ns, part.clat.max_ns)]
+
+
+@pytest.mark.parametrize("scheduler", ["none", "mq-deadline", "bfq"])
+@pytest.mark.parametrize(
+    ("disk", "job"),
+    [
+        ("su800-128gb", READERS_AND_A_WRITER),
+        ("su800-128gb", DURABLE.format(mode="dsync", bs="4k")),
+        ("950pro-256gb:hw_queues=1", DURABLE.format(mode="dsync", bs="8k")),
+        ("950pro-256gb:hw_queues=1", DURABLE.format(mode="sync", bs="8k")),
+        ("su800-128gb", DURABLE.format(mode="sync", bs="8k") + "filename=/dev/sdz\n"),
+    ],
+    ids=["readers-and-a-writer", "dsync", "dsync-fua", "sync-fua", "of-a-device"],
+)
+def test_default_options_have_the_same_answer_on_both_rigs(
+    place: Path, kernel: str, scheduler: str, disk: str, job: str
+) -> None:
+    def run(**where: Any) -> Result:
+        return blklab.simulate(job, disk=disk, scheduler=scheduler, **where)
+
+    real = run(rig="kernel", kernel=kernel)
+    ios = [part.ios for job in real.jobs for part in (job.read, job.write)]
+    by_default = [part.ios for job in run().jobs for part in (job.read, job.write)]
+    assert by_default == pytest.approx(ios, rel=0.02)
+    # But for what each run on the kernel rig names, they are the same to the last digit.
+    own = {name: specs.GUEST[name] for name in specs.FIXED}
+    assert own_io(run(host=own)) == own_io(real)
+    assert not any("partitions" in note for note in real.notes)
+    if scheduler == "mq-deadline":
+        assert own_io(run(host=own | {"partitions": 1})) != own_io(real), "files in a file system"
+
+
+@pytest.mark.parametrize(
+    ("more", "what"), [("direct=0", "buffered I/O"), ("ioengine=io_uring", "I/O of io_uring")]
+)
+def test_io_that_a_guest_cannot_have_as_of_files_is_told(
+    place: Path, kernel: str, more: str, what: str
+) -> None:
+    on: dict[str, Any] = {"disk": "su800-128gb", "rig": "kernel", "kernel": kernel}
+    job = JOB.replace("runtime=2", "runtime=20ms") + f"{more}\n"
+    told = f"{what} is that of partitions: on the simulator --host partitions=1"
+    assert told in blklab.simulate(job, **on).notes
+    assert told not in blklab.simulate(job, **on, host={"partitions": 1}).notes
+
+
 @pytest.mark.parametrize("scheduler", ["none", "mq-deadline", "bfq"])
 @pytest.mark.parametrize(("engine", "depth"), [("psync", 1), ("libaio", 32), ("io_uring", 8)])
 def test_where_the_cpu_limits_both_rigs_have_the_same_limit(
@@ -123,7 +208,7 @@ def test_where_the_cpu_limits_both_rigs_have_the_same_limit(
 
     def rate(cpus: int, **options: Any) -> int:
         costs = {"cpus": cpus, "submit_ns": 6000, "complete_ns": 4000, "wake_ns": 2000}
-        host = costs | {name: specs.GUEST[name] for name in specs.NO_WORK}
+        host = costs | {name: specs.GUEST[name] for name in specs.FIXED}
         run = blklab.simulate(job, disk="optane-900p", scheduler=scheduler, host=host, **options)
         return sum(job.read.ios for job in run.jobs)
 
@@ -143,9 +228,9 @@ def test_a_guest_has_a_value_of_everything_that_cannot_be_set_there() -> None:
     assert name == "guest,hz=100,budget=0,interrupt_ns=0"
     one_kernel = "clock_stands=1,kernel_cpus=1"
     native = specs.guest_name(100, False, "7.3.4", "native")
-    assert native == f"hz=100,budget=0,partitions=1,large_folios=0,{one_kernel}"
+    assert native == f"hz=100,budget=0,large_folios=0,{one_kernel}"
     native = specs.guest_name(1000, True, "7.3.4", "native")
-    assert native == f"partitions=1,large_folios=0,interrupt_ns=1,{one_kernel}"
+    assert native == f"large_folios=0,interrupt_ns=1,{one_kernel}"
     for words in (
         ["guest,hz=100", "budget=0,interrupt_ns=0"],
         ["interrupt_ns=0,hz=100,budget=0,guest"],
@@ -360,7 +445,7 @@ def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:
         ({"rig": "sim", "kernel": "x"}, "--kernel: the rig 'sim' has no such option"),
         ({"rig": "sim", "driver": "fio"}, "--driver: the rig 'sim' has no such option"),
         ({"rig": "kernle"}, "--rig: no rig 'kernle'; did you mean 'kernel'?"),
-        ({"host": {"cpus": 2}}, "--host: cpus is 1 in a guest"),
+        ({"driver": "fio", "host": {"cpus": 2}}, "--host: cpus is 1 in a guest"),
         ({"scheduler": "kyber:read"}, "expected tunable=value, found 'read'"),
         ({"scheduler": "kyber:"}, "expected tunable=value, found ''"),
         ({"scheduler": "kyber:nr_requests=x"}, "nr_requests"),
@@ -434,7 +519,7 @@ def test_fios_output_is_kept_and_a_resumed_comparison_uses_the_same_kernel(
     (place / "job.fio").write_text(JOB)
     done = subprocess.run(
         [BLKLAB, "compare", "--rig=kernel", f"--kernel={kernel}", "--disk=su800-128gb",
-         "--workload=job.fio", "--scheduler=none", "--repeats=2", "--out=out"],
+         "--driver=fio", "--workload=job.fio", "--scheduler=none", "--repeats=2", "--out=out"],
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -187,7 +187,7 @@ def test_processes_whose_work_takes_time_are_the_same_to_the_last_digit(
         disks=[disk],
         schedulers=[scheduler],
         kernel=real_kernel.image().parent.name,
-        host={"cpus": 4},
+        host={"cpus": 4, "partitions": 1},
     )
     [cell] = found.cells
     assert cell.sim == cell.kernel

@@ -108,7 +108,8 @@ def test_the_simulator_still_gives_the_figures_of_the_table(kept: dict[str, Any]
         kept["cells"], min(_SAMPLE, len(kept["cells"]))
     ):
         one = of_matrix[key(cell)]
-        asked = replace(one.experiment(kept["seed"]), host=kept["host"])
+        host = run.as_in_guest(kept["host"], one.job)
+        asked = replace(one.experiment(kept["seed"]), host=host)
         asked = replace(asked, scheduler=measured_with(asked.scheduler, kept))
         found = vars(figures(SimRig().run(placed(asked, one, kept))))
         # With a page cache the percentiles are the disk's, of as many commands as Linux had.

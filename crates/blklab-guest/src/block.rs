@@ -189,6 +189,14 @@ impl Block {
         Ok(self.read(Path::new("queue/write_cache"))? == "write back")
     }
 
+    /// Whether the disk writes durably by itself (FUA).
+    ///
+    /// # Errors
+    /// One line.
+    pub fn has_fua(&self) -> Result<bool, String> {
+        Ok(self.read(Path::new("queue/fua"))? == "1")
+    }
+
     /// The counters.
     ///
     /// # Errors

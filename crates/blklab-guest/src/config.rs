@@ -240,8 +240,8 @@ pub struct JobConfig {
     /// The file with recorded I/Os and their processes that the native driver replays beside the job's.
     #[serde(default)]
     pub beside: Option<PathBuf>,
-    /// Values of the modelled host by name, for the CPU work of the native driver's processes; without
-    /// them it takes no time.
+    /// Values of the modelled host by name, for the native driver: the CPU work of its processes, and whether
+    /// files are partitions. Without them work takes no time, and they are.
     #[serde(default)]
     pub host: BTreeMap<String, i64>,
     /// The places of its files in the file system; without them each file is a partition.

@@ -308,7 +308,8 @@ fn work(
     let of_disk = || -> Result<OfDisk<'_>, String> {
         let (scheduler, trace) = (&config.scheduler, config.trace);
         let (capacity, has_write_cache) = (block.capacity()?, block.has_write_cache()?);
-        Ok(OfDisk { scheduler, trace, device, capacity, has_write_cache, in_files })
+        let has_fua = !has_write_cache || block.has_fua()?;
+        Ok(OfDisk { scheduler, trace, device, capacity, has_write_cache, has_fua, in_files })
     };
     let mut work = match &config.run {
         Run::Program(program) => Work::Program(program),

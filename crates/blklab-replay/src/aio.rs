@@ -41,6 +41,8 @@ pub struct Event {
 const _: () = assert!(size_of::<Iocb>() == 64 && size_of::<Event>() == 32);
 const _: () = assert!(cfg!(target_endian = "little"), "Iocb's first fields stand the other way round");
 
+/// `io_submit()` has a plug for more I/Os than these (`AIO_PLUG_THRESHOLD`).
+pub const UNPLUGGED_MAX: usize = 2;
 /// Completions that are taken at a time.
 pub const TAKEN_MAX: usize = 256;
 
@@ -93,6 +95,11 @@ impl Iocb {
         let events = libc::POLLIN as u64;
         Iocb { data, opcode: CMD_POLL, fd: fd.cast_unsigned(), buffer: events, ..Iocb::default() }
     }
+}
+
+/// Makes a list long enough for a plug. The kernel ends with the first null.
+pub fn lengthen_for_a_plug(addresses: &mut Vec<*mut Iocb>) {
+    addresses.resize(addresses.len().max(UNPLUGGED_MAX + 1), ptr::null_mut());
 }
 
 /// An asynchronous I/O context. Any thread may submit to it, and wait for its completions.

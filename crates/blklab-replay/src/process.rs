@@ -15,12 +15,9 @@ use blklab_core::source::replay::{Plug, ReplayIo};
 use blklab_core::units::Nanos;
 
 use crate::Run;
-use crate::aio::{Event, Iocb, TAKEN_MAX};
+use crate::aio::{Event, Iocb, TAKEN_MAX, lengthen_for_a_plug};
 use crate::deputy::Deputy;
 use crate::sys;
-
-/// `io_submit()` has a plug for more I/Os than these (`AIO_PLUG_THRESHOLD`).
-const WITHOUT_PLUG: usize = 2;
 
 /// A process and its state.
 pub struct Process<'a> {
@@ -145,9 +142,7 @@ impl<'a> Process<'a> {
         self.addresses.clear();
         self.addresses.extend(self.blocks.iter_mut().map(ptr::from_mut));
         if ios.last().is_some_and(|io| io.plug != Plug::None && io.op != Op::Flush) {
-            // The list is long enough for a plug, and ends at the first null.
-            let most = self.addresses.len().max(WITHOUT_PLUG + 1);
-            self.addresses.resize(most, ptr::null_mut());
+            lengthen_for_a_plug(&mut self.addresses);
         }
         let mut done = 0;
         while done < ios.len() {

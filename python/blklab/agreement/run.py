@@ -9,7 +9,7 @@ from blklab.agreement.chance import disturbed
 from blklab.agreement.matrix import DiskCase, Load
 from blklab.agreement.measure import Cell, Uncompared, figures, figures_at_disk, order
 from blklab.base.catalogue import Entry
-from blklab.domain import core, specs
+from blklab.domain import core, recordings, specs
 from blklab.domain.experiment import Disk, Experiment, LaidOut, RigSpec
 from blklab.domain.result import Result
 from blklab.domain.task import Task
@@ -29,6 +29,15 @@ def in_file_system(host: Mapping[str, int], name: str) -> dict[str, int]:
     return {**host, "partitions": 0, "plugs_small_reads": int(plugs)}
 
 
+def as_in_guest(host: Mapping[str, int], job: Entry) -> dict[str, int]:
+    """The host of both rigs for this job, whose files are partitions where a guest cannot have
+    its I/O otherwise."""
+    if recordings.is_recording(job):
+        return dict(host)
+    described = core.describe_job(job, ignore_unsupported=False)
+    return {**host, "partitions": 1} if core.on_partitions(described) else dict(host)
+
+
 def host(kernel: cache.Kernel, changed: Mapping[str, int] | None = None) -> dict[str, int]:
     """The host of both rigs: one on which CPU work takes no time, or the default one with the
     values in `changed`; with what a guest of that kernel cannot have otherwise. InputError."""
@@ -39,7 +48,7 @@ def host(kernel: cache.Kernel, changed: Mapping[str, int] | None = None) -> dict
     if given != own["kernel"]:
         told = core.host_text("kernel", given)
         raise InputError(f"--host: kernel={told}, but the kernel is Linux {kernel.version}")
-    fixed = {name: own[name] for name in specs.NO_WORK}
+    fixed = {name: own[name] for name in specs.FIXED}
     return specs.host([MEMORY]) | dict(changed) | fixed
 
 
@@ -116,7 +125,7 @@ def run(
         """The results of one cell. They follow each other, so that few results wait for others."""
         planned, where = cells[number], laid_out.get(number)
         assert not isinstance(where, BlklabError), "only cells with files are run"
-        ours = replace(planned.experiment(seed), host=dict(host), files=where)
+        ours = replace(planned.experiment(seed), host=as_in_guest(host, planned.job), files=where)
         guest = RigSpec("kernel", kernel=kernel, driver=planned.driver)
         on_files = ours
         if where is not None:

@@ -69,8 +69,8 @@ def simulate(
         rig: ``sim``, or ``kernel``: Linux itself above the modelled disk, or ``live``: this
             machine and a real disk, on which test files are made; a device is only read.
         kernel: name of the kernel for the kernel rig; the newest one without changes if None.
-        driver: the program that issues the I/O on the kernel rig: ``fio``, the default, or
-            ``native``, which a recording needs and gets by default.
+        driver: the program that issues the I/O on the kernel rig: ``native``, the
+            default, which issues the simulator's I/O, or ``fio`` itself.
 
     Raises:
         blklab.errors.InputError: a name, file or value is wrong; one line says which.

@@ -87,8 +87,8 @@ DriverName = Annotated[
     str | None,
     typer.Option(
         "--driver",
-        help="With --rig kernel: fio itself, or native, which is faster and issues exactly "
-        "the I/O of the simulator. [default: fio; native for recordings]",
+        help="With --rig kernel: native, which issues exactly the I/O of the simulator on the same "
+        "modelled CPUs, or fio itself, whose CPU work takes no time. [default: native]",
         autocompletion=complete.driver,
     ),
 ]

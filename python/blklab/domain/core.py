@@ -166,6 +166,14 @@ def is_direct(job: _core.Job) -> bool:
     )
 
 
+def on_partitions(job: _core.Job) -> tuple[str, ...]:
+    """What of a job's I/O a guest has on partitions, where the simulator has files in a file
+    system; see `crates/blklab-guest/src/job/native/as_files.rs`."""
+    rings = any(dict(section.options).get("ioengine") == "io_uring" for section in job.jobs)
+    found = {"buffered I/O": not is_direct(job), "I/O of io_uring": rings}
+    return tuple(what for what, is_there in found.items() if is_there)
+
+
 def job(
     entry: Entry, there: _core.Host, ignore_unsupported: bool, *, real: bool = False
 ) -> _core.Job:

@@ -44,11 +44,8 @@ work takes no time, and its disk, behind its own transport, has no file system; 
 disk lets a nanosecond pass after commands have ended, and its clock stands still while the kernel
 takes an I/O. The native driver reads no clock between
 I/Os, and reaps each I/O when it is done."""
-NO_WORK = (
-    *("kernel", "hz", "budget", "partitions", "large_folios", "interrupt_ns", "clock_stands"),
-    "kernel_cpus",
-)
-"""Values of a guest that are no CPU work."""
+FIXED = ("kernel", "hz", "budget", "large_folios", "interrupt_ns", "clock_stands", "kernel_cpus")
+"""Values of a guest that no driver changes."""
 _BESIDE = "+"
 _GUEST = "guest"
 _FILE = "@"
@@ -71,7 +68,7 @@ def guest_name(hz: int, has_transports: bool, version: str, driver: str) -> str:
     native driver the simulator's own but for what a guest cannot have."""
     own = guest(hz, has_transports, version)
     base = core.check_host({}) if driver == "native" else GUEST
-    names = NO_WORK if driver == "native" else own
+    names = FIXED if driver == "native" else own
     changed = (
         f"{name}={core.host_text(name, own[name])}" for name in names if own[name] != base[name]
     )

@@ -93,6 +93,8 @@ struct Native {
     capacity: Sector,
     places: Vec<native::Target>,
     work: native::Work,
+    /// Direct I/O as of files in a file system, although they lie on the bare disk.
+    as_files: Option<native::AsFiles>,
     /// Recorded I/O that comes at the same time, of processes with numbers behind those of the plan.
     beside: Option<Replay>,
 }
@@ -108,8 +110,8 @@ impl Native {
 
     /// Runs it from `epoch` of the clock on; and the replay beside it.
     fn run(&mut self, epoch: Nanos) -> Result<(RunResult, Option<Replayed>), String> {
-        let Native { plan, seed, places, work, beside, .. } = self;
-        let jobs = || native::run(plan, *seed, places, work, epoch);
+        let Native { plan, seed, places, work, as_files, beside, .. } = self;
+        let jobs = || native::run(plan, *seed, places, work, *as_files, epoch);
         let Some(replay) = beside else { return Ok((jobs()?, None)) };
         thread::scope(|scope| {
             let name = "replay".to_owned();
@@ -134,6 +136,8 @@ pub struct OfDisk<'a> {
     pub capacity: Sector,
     /// It has a volatile write cache.
     pub has_write_cache: bool,
+    /// A write with FUA needs no flush after it: it has FUA, or no volatile write cache.
+    pub has_fua: bool,
     /// The job's files are in its file system.
     pub in_files: Option<InFiles<'a>>,
 }
@@ -199,7 +203,7 @@ impl Job {
     /// # Errors
     /// One line.
     pub fn prepare(config: &JobConfig, disk: &OfDisk<'_>, directory: &Path) -> Result<Job, String> {
-        let &OfDisk { scheduler, device, capacity, has_write_cache, .. } = disk;
+        let &OfDisk { scheduler, device, capacity, has_write_cache, has_fua, .. } = disk;
         let file = read(&config.text)?;
         let mut plan =
             plan::plan(&file, capacity.to_bytes(), config.seed).map_err(|error| error.to_string())?;
@@ -231,6 +235,7 @@ impl Job {
             Driver::Native => {
                 native::check(&plan)?;
                 let whole = |path: String| native::Target { path: path.into(), start: 0 };
+                let as_files = native::AsFiles::of(&host, has_fua).filter(|_| in_files.is_none());
                 let places = match in_files {
                     Some(paths) => paths.into_iter().map(whole).collect(),
                     None => native::places(&plan, device, capacity)?,
@@ -238,7 +243,7 @@ impl Job {
                 let work = native::Work::new(host, &scheduler.to_string(), has_write_cache);
                 let beside = beside.map(|load| replay(load, disk)).transpose()?;
                 let seed = config.seed;
-                Load::Native(Box::new(Native { plan, seed, capacity, places, work, beside }))
+                Load::Native(Box::new(Native { plan, seed, capacity, places, work, as_files, beside }))
             }
         };
         Job::of(load, &cgroups, config.window, disk, directory)
@@ -478,7 +483,7 @@ fn read(text: &str) -> Result<JobFile, String> {
 /// The modelled host. The native driver's processes do its CPU work.
 fn host(config: &JobConfig) -> Result<Host, String> {
     if config.host.is_empty() {
-        return Ok(Host { cpus: 1, ..Host::FREE });
+        return Ok(Host { cpus: 1, partitions: true, ..Host::FREE });
     }
     if config.driver == Driver::Fio {
         return Err("host: CPU work takes time with the native driver only".to_owned());

@@ -5,7 +5,7 @@ without hardware virtualisation. `build` makes one from a source and patches, `c
 `boot` runs it.
 """
 
-DRIVERS = ("fio", "native")
-"""The programs that can issue the I/O in a guest."""
+DRIVERS = ("native", "fio")
+"""The programs that can issue the I/O in a guest; the first is the default."""
 DEFAULT_VERSION = "7.3"
 """The default version, from trixie-backports. 7.2 and newer run on every CPU."""

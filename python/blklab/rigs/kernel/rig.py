@@ -59,6 +59,7 @@ _CGROUPS_BYTES_MAX = 4 << 20
 _CGROUP = re.compile(r"(\d{1,19})\t(/.*)", re.ASCII)
 # In per cent of `nr_requests`. bfq uses the value of mq-deadline, which is set before it.
 _ASYNC_SHARE = {"bfq": 100}
+_FILES = {"partitions", "plugs_small_reads"}
 _CPU_WORK = {"cpus", "submit_ns", "complete_ns", "wake_ns", "syscall_ns", "copy_mb_s"}
 _LOCK = "lock_ns."
 _TIME_TRAVEL: TimeTravel = "inf-cpu"
@@ -117,9 +118,9 @@ class KernelRig(ModelledDisks):
     """See :class:`blklab.rigs.Rig`.
 
     `kernel` is the name or key of a built kernel, by default the last one without changes; `driver`
-    is one of :data:`blklab.rigs.kernel.DRIVERS`: without one, fio runs job files, and the native
-    driver replays recordings. With `late_disk` a run with a late disk is valid:
-    for code that keeps the guest's CPU busy, on which the disk's server runs too.
+    is one of :data:`blklab.rigs.kernel.DRIVERS`, by default the native one. With
+    `late_disk` a run with a late disk is valid: for code that keeps the guest's CPU busy, on which
+    the disk's server runs too.
     """
 
     name = "kernel"
@@ -159,7 +160,10 @@ class KernelRig(ModelledDisks):
         hz, has_transports = self._kernel.hz, self._kernel.has_transports
         version = self._kernel.version
         if self._driver == "native":
-            clock, host = "virtual", f"CPUs as modelled, {hz} ticks per second, no file system"
+            clock, host = (
+                "virtual",
+                f"CPUs as modelled, {hz} ticks per second, files on the bare disk",
+            )
         else:
             clock = f"{_CLOCKS[_TIME_TRAVEL]}, {self._of_programs}"
             host = f"1 CPU, {hz} ticks per second, no file system but those of programs"
@@ -339,18 +343,24 @@ class KernelRig(ModelledDisks):
             "seed": experiment.seed,
             "files": None if experiment.files is None else experiment.files.places,
             "driver": self._driver,
-            "host": {name: host[name] for name in sorted(cpu_work() & host.keys())},
+            "host": self._host_of_native(experiment, host),
             "window": experiment.window and asdict(experiment.window),
         }
         memory_mib = _memory_mib(job, host)
         files: dict[str, bytes] = {}
         notes: tuple[str, ...] = ()
+        if self._driver == "native" and experiment.files is None and not host["partitions"]:
+            notes = tuple(
+                f"{what} is that of partitions: on the simulator --host partitions=1"
+                for what in core.on_partitions(job)
+            )
         if experiment.files is not None:
             image = file_systems.image_of(experiment.files)
             memory_mib += (len(image) >> 20) + _MIB_FILE_SYSTEM
             files[file_systems.IMAGE["from"]] = image
         if experiment.job.beside:
-            files[_LOAD], more_mib, notes = self._load(experiment)
+            files[_LOAD], more_mib, told = self._load(experiment)
+            notes += told
             memory_mib += more_mib
             order |= {"driver": "native", "beside": _LOAD}
         with core.core_types():
@@ -359,6 +369,15 @@ class KernelRig(ModelledDisks):
         return _Work(
             {"job": order}, memory_mib, files, notes, files_bytes=held_bytes if sizes else None
         )
+
+    def _host_of_native(self, experiment: Experiment, host: Mapping[str, int]) -> Mapping[str, int]:
+        """The host of the native driver, whose files depend on the version of Linux."""
+        if self._driver != "native":
+            return {}
+        kernel = self._kernel_of(experiment)
+        own = specs.guest(kernel.hz, kernel.has_transports, kernel.version)
+        names = sorted((cpu_work() | _FILES) & host.keys())
+        return {name: host[name] for name in names} | {"kernel": own["kernel"]}
 
     def _program(self, experiment: Experiment) -> _Work:
         load = ProgramLoad.of(experiment, self._cpu_permille)
@@ -515,7 +534,7 @@ def cpu_permille(text: str | None) -> int:
 def host_that_counts(driver: str) -> set[str]:
     """The values of the modelled host that a guest with that driver receives."""
     of_cache = {row.name for row in core.environment()["page cache"]}
-    return of_cache | cpu_work() if driver == "native" else of_cache
+    return of_cache | cpu_work() | _FILES if driver == "native" else of_cache
 
 
 def cpu_work() -> set[str]:

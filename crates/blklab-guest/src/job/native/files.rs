@@ -27,8 +27,9 @@ pub struct Files {
 }
 
 impl Files {
-    /// The files of `spec`; `places` has all files of the plan.
-    pub fn open(spec: &ProcessSpec, places: &[Target]) -> io::Result<Files> {
+    /// The files of `spec`; `places` has all files of the plan. `makes_durable`: its writes are durable
+    /// whatever the files are opened with.
+    pub fn open(spec: &ProcessSpec, places: &[Target], makes_durable: bool) -> io::Result<Files> {
         let job = &spec.job;
         if job.drop_caches {
             fs::write("/proc/sys/vm/drop_caches", "3\n")?;
@@ -39,7 +40,7 @@ impl Files {
             let index = match files.open.iter().position(|(open, _)| open == path) {
                 Some(index) => index,
                 None => {
-                    files.open.push((path.clone(), open(spec, path)?));
+                    files.open.push((path.clone(), open(spec, path, makes_durable)?));
                     files.open.len() - 1
                 }
             };
@@ -71,10 +72,11 @@ impl Files {
     }
 }
 
-fn open(spec: &ProcessSpec, path: &PathBuf) -> io::Result<File> {
+fn open(spec: &ProcessSpec, path: &PathBuf, makes_durable: bool) -> io::Result<File> {
     let job = &spec.job;
     let direct = if job.queueing.direct { OFlags::DIRECT } else { OFlags::empty() };
     let sync = match job.durability.mode {
+        _ if makes_durable => OFlags::empty(),
         SyncMode::None => OFlags::empty(),
         SyncMode::Sync => OFlags::SYNC,
         SyncMode::Dsync => OFlags::DSYNC,

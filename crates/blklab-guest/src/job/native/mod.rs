@@ -13,9 +13,10 @@
 //! sleeps ([`work`]).
 //!
 //! Files are where the simulator places them: on the bare disk, or each in a partition if there is
-//! buffered I/O. Refused: trims by engines that queue (fio waits for them there), and POSIX AIO,
+//! buffered I/O. Direct I/O comes as if they lay in a file system, if the host's do ([`as_files`]). Refused: trims by engines that queue (fio waits for them there), and POSIX AIO,
 //! because glibc would have to create its threads.
 
+mod as_files;
 mod files;
 mod process;
 mod queue;
@@ -41,6 +42,7 @@ use blklab_core::workload::spec::Engine;
 use blklab_disk::service::clock;
 use rustix::fs::OFlags;
 
+pub use as_files::AsFiles;
 pub use files::Target;
 use process::Process;
 use queue::{Queue, Request};
@@ -54,6 +56,8 @@ struct Run<'a> {
     /// The place of each file.
     places: &'a [Target],
     work: &'a Work,
+    /// Direct I/O as of files in a file system.
+    as_files: Option<AsFiles>,
     seed: u64,
     /// The run's time zero, on the clock.
     epoch: Nanos,
@@ -149,13 +153,23 @@ pub fn read_asynchronously(path: &Path) -> io::Result<()> {
     let (fd, bytes) = (file.as_raw_fd(), 4096);
     let mut queue = Queue::new(Engine::Libaio, 1, bytes)?;
     queue.touch_buffers();
-    queue.prepare(Request { slot: 0, fd, write: false, at: 0, bytes: bytes as u32, prio: 0 });
+    queue.prepare(Request {
+        slot: 0,
+        fd,
+        write: false,
+        at: 0,
+        bytes: bytes as u32,
+        prio: 0,
+        own_plug: false,
+        durable: false,
+    });
     queue.submit(1)?;
     queue.wait(1, 1)?;
     queue.take().map_or(Ok(()), |(_, read)| read.map(drop))
 }
 
-/// Runs the plan's processes on its files from `epoch` of the clock on; their CPU work is `work`.
+/// Runs the plan's processes on its files from `epoch` of the clock on; their CPU work is `work`, and their direct
+/// I/O comes as `as_files` says.
 ///
 /// # Errors
 /// One line: I/O that failed.
@@ -164,12 +178,14 @@ pub fn run(
     seed: u64,
     places: &[Target],
     work: &Work,
+    as_files: Option<AsFiles>,
     epoch: Nanos,
 ) -> Result<RunResult, String> {
     let count = plan.processes.len();
     let run = Run {
         places,
         work,
+        as_files,
         plan,
         seed,
         epoch,

@@ -21,10 +21,12 @@ use super::*;
 pub fn refuse(spec: &ProcessSpec) -> Result<(), &'static str> {
     let job = &spec.job;
     if job.access.rw.trims() && job.queueing.engine.is_queued() {
-        return Err("the native driver trims only by engines that wait, such as psync: use one or fio");
+        return Err(
+            "the native driver trims only by engines that wait, such as psync: use one, or --driver fio",
+        );
     }
     if job.queueing.engine == Engine::Posixaio {
-        return Err("the native driver knows no ioengine=posixaio: use libaio, io_uring or fio");
+        return Err("the native driver knows no ioengine=posixaio: use libaio or io_uring, or --driver fio");
     }
     Ok(())
 }
@@ -34,6 +36,8 @@ pub struct Process<'a> {
     spec: &'a ProcessSpec,
     run: &'a Run<'a>,
     files: Files,
+    /// Its direct I/O comes as of files in a file system.
+    as_files: Option<AsFiles>,
     queue: Queue,
     issuer: Issuer,
     units: Units,
@@ -65,7 +69,10 @@ impl<'a> Process<'a> {
         let now = clock() - run.epoch;
         let cpu = run.work.cpu_of(spec);
         let works_in_calls = !job.queueing.direct && job.queueing.engine != Engine::IoUring;
-        let mut queue = Queue::new(job.queueing.engine, depth, largest as usize)?;
+        let as_files = run.as_files.filter(|_| AsFiles::fits(&job.queueing));
+        let waits_as_files = as_files.is_some() && !job.queueing.engine.is_queued();
+        let engine = if waits_as_files { Engine::Libaio } else { job.queueing.engine };
+        let mut queue = Queue::new(engine, depth, largest as usize)?;
         if job.queueing.direct {
             queue.touch_buffers();
         }
@@ -74,7 +81,8 @@ impl<'a> Process<'a> {
         Ok(Process {
             spec,
             run,
-            files: Files::open(spec, run.places)?,
+            files: Files::open(spec, run.places, waits_as_files)?,
+            as_files,
             queue,
             issuer,
             units: Units::new(&job.queueing),
@@ -154,11 +162,8 @@ impl<'a> Process<'a> {
         if !job.queueing.engine.is_queued() {
             return self.block_on(slot, unit);
         }
-        let (file, start) = self.files.get(unit.file);
-        let (at, write) = (start + unit.offset, unit.direction == Direction::Write);
         let prio = sys::priority(self.issuer.priority(unit.direction));
-        let (fd, bytes) = (file.as_raw_fd(), unit.len);
-        self.prepared.push(Request { slot, fd, write, at, bytes, prio });
+        self.prepared.push(Request { prio, ..self.request(slot, &unit) });
         if self.units.all_in_use() {
             return self.reap();
         }
@@ -168,15 +173,49 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
+    /// Without a priority of its own.
+    fn request(&self, slot: u32, unit: &IoUnit) -> Request {
+        let (file, start) = self.files.get(unit.file);
+        let plan = &self.run.plan.files[unit.file as usize];
+        Request {
+            slot,
+            fd: file.as_raw_fd(),
+            write: unit.direction == Direction::Write,
+            at: start + unit.offset,
+            bytes: unit.len,
+            prio: 0,
+            own_plug: self.as_files.is_some_and(|how| how.plugs(unit, plan)),
+            durable: false,
+        }
+    }
+
+    /// A read or write of a process that waits for it, as of a file in a file system.
+    fn move_as_file(&mut self, slot: u32, unit: &IoUnit, how: AsFiles) -> io::Result<u32> {
+        let request = self.request(slot, unit);
+        let mode = if request.write { self.spec.job.durability.mode } else { SyncMode::None };
+        let durable = how.durable(mode, &self.run.plan.files[unit.file as usize]);
+        self.queue.prepare(Request { durable: durable.itself, ..request });
+        self.queue.submit(1)?;
+        self.queue.wait(1, 1)?;
+        let (_, moved) = self.queue.take().expect("it was waited for");
+        if durable.flushed {
+            // It runs after the write, too.
+            self.look();
+            self.work_until(self.run.work.wake(self.cpu, self.now))?;
+            self.files.get(unit.file).0.sync_data()?;
+        }
+        moved
+    }
+
     /// I/O by a blocking engine.
     fn block_on(&mut self, slot: u32, unit: IoUnit) -> io::Result<()> {
         let (file, start) = self.files.get(unit.file);
         let (at, len) = (start + unit.offset, unit.len);
-        let buffer = self.queue.buffer(slot, len as usize);
-        let done = match unit.direction {
-            Direction::Read => pread(file, buffer, at)? as u32,
-            Direction::Write => pwrite(file, buffer, at)? as u32,
-            Direction::Trim => sys::discard(file, at, len.into()).map(|()| len)?,
+        let done = match (unit.direction, self.as_files) {
+            (Direction::Trim, _) => sys::discard(file, at, len.into()).map(|()| len)?,
+            (_, Some(how)) => self.move_as_file(slot, &unit, how)?,
+            (Direction::Read, None) => pread(file, self.queue.buffer(slot, len as usize), at)? as u32,
+            (Direction::Write, None) => pwrite(file, self.queue.buffer(slot, len as usize), at)? as u32,
         };
         self.look();
         let is_durable =

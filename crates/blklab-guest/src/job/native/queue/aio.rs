@@ -8,7 +8,7 @@ use std::io;
 use std::ptr;
 
 use super::{Request, Taken, outcome};
-use blklab_replay::aio::{Context, Event, Iocb};
+use blklab_replay::aio::{Context, Event, Iocb, UNPLUGGED_MAX, lengthen_for_a_plug};
 
 /// An asynchronous I/O context.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub struct Aio {
     context: Context,
     /// To submit, in order.
     prepared: Vec<Iocb>,
+    /// Some of them, by index, come under a plug of their own.
+    own_plugs: Vec<bool>,
     /// Their addresses: the kernel takes a list.
     addresses: Vec<*mut Iocb>,
     /// The first `got` are the kernel's; those before `next` have been taken.
@@ -32,6 +34,7 @@ impl Aio {
         Ok(Aio {
             context,
             prepared: Vec::with_capacity(depth),
+            own_plugs: Vec::with_capacity(depth),
             addresses: Vec::with_capacity(depth),
             events: vec![Event::default(); depth].into(),
             got: 0,
@@ -41,21 +44,31 @@ impl Aio {
 
     /// Prepares an I/O with the buffer at `address`.
     pub fn prepare(&mut self, request: Request, address: u64) {
-        let Request { slot, fd, write, at, bytes, prio } = request;
-        self.prepared.push(Iocb::moving(slot.into(), fd, write, at, (address, bytes.into()), prio));
+        let Request { slot, fd, write, at, bytes, prio, own_plug, durable } = request;
+        let block = Iocb::moving(slot.into(), fd, write, at, (address, bytes.into()), prio);
+        self.prepared.push(if durable { block.durable() } else { block });
+        self.own_plugs.push(own_plug);
     }
 
     /// Submits all that is prepared, in order.
     pub fn submit(&mut self) -> io::Result<()> {
-        self.addresses.clear();
-        self.addresses.extend(self.prepared.iter_mut().map(ptr::from_mut));
+        let count = self.prepared.len();
+        // More than a few have one plug for all.
+        let each = count <= UNPLUGGED_MAX && self.own_plugs.contains(&true);
         let mut done = 0;
-        while done < self.prepared.len() {
-            // SAFETY: addresses of blocks that stay where they are meanwhile. The buffers they name are
-            // their slots' alone until the completion is taken, and outlive the context (see Queue).
-            done += unsafe { self.context.submit(&self.addresses[done..]) }?;
+        while done < count {
+            let (end, own_plug) = if each { (done + 1, self.own_plugs[done]) } else { (count, false) };
+            self.addresses.clear();
+            self.addresses.extend(self.prepared[done..end].iter_mut().map(ptr::from_mut));
+            if own_plug {
+                lengthen_for_a_plug(&mut self.addresses);
+            }
+            // SAFETY: addresses of blocks that stay where they are meanwhile, or null. The buffers they name
+            // are their slots' alone until the completion is taken, and outlive the context (see Queue).
+            done += unsafe { self.context.submit(&self.addresses) }?;
         }
         self.prepared.clear();
+        self.own_plugs.clear();
         Ok(())
     }
 

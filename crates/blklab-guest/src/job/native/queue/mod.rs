@@ -24,6 +24,10 @@ pub struct Request {
     pub bytes: u32,
     /// Its priority, encoded as for `ioprio_set(2)`.
     pub prio: u16,
+    /// libaio: it comes under a plug of its own, if few are submitted at once.
+    pub own_plug: bool,
+    /// libaio: a write that is durable when it completes.
+    pub durable: bool,
 }
 
 /// A completion: the slot and the number of bytes.
@@ -146,7 +150,16 @@ mod tests {
                 let fill = if write { slot as u8 + 1 } else { 0 };
                 queue.buffer(slot, BYTES as usize).fill(fill);
                 let at = u64::from(slot * BYTES);
-                queue.prepare(Request { slot, fd: file.as_raw_fd(), write, at, bytes: BYTES, prio: 0 });
+                queue.prepare(Request {
+                    slot,
+                    fd: file.as_raw_fd(),
+                    write,
+                    at,
+                    bytes: BYTES,
+                    prio: 0,
+                    own_plug: false,
+                    durable: false,
+                });
             }
             queue.submit(0)?;
             let mut slots = Vec::new();
@@ -193,7 +206,16 @@ mod tests {
     fn a_refused_system_call_is_the_kernels_error() {
         let refused = |engine| -> io::Result<()> {
             let mut queue = Queue::new(engine, 1, BYTES as usize)?;
-            queue.prepare(Request { slot: 0, fd: -1, write: false, at: 0, bytes: BYTES, prio: 0 });
+            queue.prepare(Request {
+                slot: 0,
+                fd: -1,
+                write: false,
+                at: 0,
+                bytes: BYTES,
+                prio: 0,
+                own_plug: true,
+                durable: false,
+            });
             queue.submit(1)?;
             queue.wait(1, 1)?;
             queue.take().expect("it is there").1.map(|_| ())

@@ -22,7 +22,7 @@ impl Ring {
 
     /// Prepares an I/O with the buffer at `address`.
     pub fn prepare(&mut self, request: Request, address: u64) {
-        let Request { slot, fd, write, at, bytes, prio } = request;
+        let Request { slot, fd, write, at, bytes, prio, .. } = request;
         let (fd, address) = (types::Fd(fd), address as *mut u8);
         let entry = if write {
             opcode::Write::new(fd, address, bytes).offset(at).ioprio(prio).build()
