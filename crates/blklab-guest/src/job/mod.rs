@@ -530,9 +530,11 @@ mod tests {
             let text = format!(r#"{{"text": "", "seed": 1, "driver": "{driver}", "host": {values}}}"#);
             host(&serde_json::from_str(&text).expect("a good order"))
         };
-        assert_eq!(read("native", "{}"), Ok(Host { cpus: 1, ..Host::FREE }));
+        let without = Host { cpus: 1, partitions: true, ..Host::FREE };
+        assert_eq!(read("native", "{}"), Ok(without));
         assert_eq!(read("native", r#"{"cpus": 2}"#).expect("it is good").cpus, 2);
-        assert_eq!(read("fio", "{}").expect("no costs"), Host { cpus: 1, ..Host::FREE });
+        assert_eq!(read("fio", "{}").expect("no costs"), without);
+        assert!(!read("native", r#"{"partitions": 0}"#).expect("it is good").partitions);
         assert!(read("fio", r#"{"cpus": 2}"#).unwrap_err().contains("native driver only"));
         assert!(read("native", r#"{"cpu": 2}"#).unwrap_err().contains("did you mean 'cpus'"));
         assert!(read("native", r#"{"cpus": 0}"#).unwrap_err().contains("out of range"));
