@@ -151,7 +151,8 @@ def test_a_run_says_which_kernel_it_was_on(
     assert done.stderr == (
         f"blklab: {kernel}, driver native, disk ublk, without a budget, clock inf-cpu: "
         "virtual; host: CPUs as modelled, 100 ticks per second, files on the bare disk "
-        "(--host hz=100,budget=0,large_folios=0,clock_stands=1,kernel_cpus=1)\n"
+        "(--host hz=100,budget=0,large_folios=0,clock_stands=1,kernel_cpus=1)"
+        "; real programs: 1 CPU, work as long as here\n"
         "blklab: wd10ezrx: not validated: 0 of 5 independent figures\n"
     )
     assert kernel not in done.stdout

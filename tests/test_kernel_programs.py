@@ -563,5 +563,21 @@ def test_a_comparison_of_file_systems(kernel: str, tmp_path: Path) -> None:
 def test_the_rig_says_how_long_the_cpu_work_of_programs_takes(
     cpu: str | None, told: str, kernel: str
 ) -> None:
-    text = KernelRig(kernel, cpu=cpu).describe()["text"]
+    text = KernelRig(kernel, "fio", cpu=cpu).describe()["text"]
     assert told in text and "no file system but those of programs" in text
+    by_default = KernelRig(kernel, cpu=cpu).describe()["text"]
+    times = {None: "as long as here", "2.5": "as long as here times 2.5", "free": "in no time"}
+    assert by_default.endswith(f"; real programs: 1 CPU, work {times[cpu]}")
+
+
+def test_modelled_cpus_are_refused_for_a_program(kernel: str) -> None:
+    rig = KernelRig(kernel)
+    one = experiment("sqlite:insertions=10")
+    for host in ({}, {"cpus": 1}, rig.check_host({})):
+        with rig.prepared([replace(one, host=host)], print):
+            pass
+    with (
+        pytest.raises(InputError, match=r"^--host: cpus is 1 for sqlite.*, a real program"),
+        rig.prepared([replace(one, host={"cpus": 2})], print),
+    ):
+        pass

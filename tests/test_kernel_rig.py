@@ -19,9 +19,8 @@ from blklab.base import binaries
 from blklab.domain import core, scheduler, specs
 from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
-from blklab.rigs.kernel import outcome
+from blklab.rigs.kernel import modelled_host, outcome
 from blklab.rigs.kernel.errors import GuestPanicError
-from blklab.rigs.kernel.rig import host_that_counts
 from blklab.store import read, schema
 from blklab.store.opening import open_store
 from blklab.store.place import find as locate
@@ -220,7 +219,8 @@ def test_where_the_cpu_limits_both_rigs_have_the_same_limit(
 def test_a_guest_has_a_value_of_everything_that_cannot_be_set_there() -> None:
     of_schedulers = {f"lock_ns.{info.name}" for info in core.schedulers()}
     assert (
-        specs.GUEST.keys() == core.check_host({}).keys() - host_that_counts("fio") - of_schedulers
+        specs.GUEST.keys()
+        == core.check_host({}).keys() - modelled_host.that_counts("fio") - of_schedulers
     )
     assert specs.host([" guest ,memory_kb=65536"]) == {**specs.GUEST, "memory_kb": 65536}
     older = specs.guest(100, False, "7.3.4")

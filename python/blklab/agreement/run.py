@@ -30,8 +30,8 @@ def in_file_system(host: Mapping[str, int], name: str) -> dict[str, int]:
 
 
 def as_in_guest(host: Mapping[str, int], job: Entry) -> dict[str, int]:
-    """The host of both rigs for this job, whose files are partitions where a guest cannot have
-    its I/O otherwise."""
+    """The host of both rigs for this job. Its files are partitions if it has I/O that a guest
+    cannot send as from files in a file system."""
     if recordings.is_recording(job):
         return dict(host)
     described = core.describe_job(job, ignore_unsupported=False)

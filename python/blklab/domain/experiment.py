@@ -75,8 +75,8 @@ class RigSpec:
     """Kernel rig: a kernel of ``blklab kernel list``; None is the newest one without
     changes."""
     driver: str | None = None
-    """Kernel rig: ``fio``, or ``native``, which is faster and replays recordings; None is fio for
-    job files and native for recordings."""
+    """Kernel rig: ``native``, which issues the simulator's I/O and replays recordings, or ``fio``;
+    None is native."""
     cache: str | None = None
     """Live rig: ``cold`` (None) or ``warm``: page cache empty, or with all files, at the start."""
     write_device: bool = False

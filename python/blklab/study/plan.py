@@ -218,9 +218,9 @@ def _host(values: Mapping[str, int], rig: str) -> tuple[dict[str, int], list[Ski
         return {}, [Skipped(f"host {name}={value}", why) for name, value in host.items()]
     if rig != "kernel":
         return host, []
-    from blklab.rigs.kernel.rig import host_that_counts
+    from blklab.rigs.kernel import modelled_host
 
-    counts = host_that_counts("fio")
+    counts = modelled_host.that_counts("fio")
     skipped = [
         Skipped(f"host {name}={value}", "a guest of the kernel rig has no such setting")
         for name, value in host.items()

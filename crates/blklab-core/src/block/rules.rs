@@ -130,7 +130,7 @@ impl Rules {
                 plugs_each_bio: host.kernel.plugs_each_bio,
                 runs_without_plug: !scheduler.is_elevator(),
                 plugs_queued_device_io: host.kernel.plugs_queued_device_io,
-                reads_blocks_without_plug: host.kernel.reads_blocks_without_plug && !host.plugs_small_reads,
+                reads_blocks_without_plug: host.reads_blocks_without_plug(),
                 always_restarts: false,
                 peeks: !host.has_budget(disk),
                 drains: false,

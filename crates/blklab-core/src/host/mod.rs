@@ -329,6 +329,11 @@ impl Host {
         self.budget.unwrap_or(disk.adapter_tags.is_some())
     }
 
+    /// A direct read of a file of at most a block comes without a plug.
+    pub fn reads_blocks_without_plug(&self) -> bool {
+        self.kernel.reads_blocks_without_plug && !self.plugs_small_reads
+    }
+
     /// CPU work costs nothing, and neither does the scheduler's.
     pub fn is_free(&self) -> bool {
         self.submit == Nanos::ZERO && self.complete == Nanos::ZERO

@@ -28,7 +28,7 @@ from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.scheduler import Scheduler
 from blklab.errors import InputError, RunError, nearest
 from blklab.rigs import check_workload
-from blklab.rigs.kernel import DRIVERS, cache, file_systems, memory, outcome, wall
+from blklab.rigs.kernel import DRIVERS, cache, file_systems, memory, modelled_host, outcome, wall
 from blklab.rigs.kernel.boot import Guest, TimeTravel, boot
 from blklab.rigs.kernel.program_load import ProgramLoad
 from blklab.rigs.kernel.rundir import RunDirectory
@@ -52,16 +52,12 @@ _TIMEOUT_S = 1800.0
 _FREE = "free"
 _ONCE_PERMILLE = 1000
 _CPU_PERMILLE_MAX = 1_000_000
-_PAGE_BYTES = 4096
 _FIO_BYTES_MAX = 64 << 20
 _CGROUPS = "cgroups.txt"
 _CGROUPS_BYTES_MAX = 4 << 20
 _CGROUP = re.compile(r"(\d{1,19})\t(/.*)", re.ASCII)
 # In per cent of `nr_requests`. bfq uses the value of mq-deadline, which is set before it.
 _ASYNC_SHARE = {"bfq": 100}
-_FILES = {"partitions", "plugs_small_reads"}
-_CPU_WORK = {"cpus", "submit_ns", "complete_ns", "wake_ns", "syscall_ns", "copy_mb_s"}
-_LOCK = "lock_ns."
 _TIME_TRAVEL: TimeTravel = "inf-cpu"
 _CLOCKS: Mapping[TimeTravel, str] = {
     "inf-cpu": "virtual, CPU work takes no time",
@@ -164,51 +160,33 @@ class KernelRig(ModelledDisks):
                 "virtual",
                 f"CPUs as modelled, {hz} ticks per second, files on the bare disk",
             )
+            beside = f"; real programs: 1 CPU, work {self._time_of_programs or 'in no time'}"
         else:
-            clock = f"{_CLOCKS[_TIME_TRAVEL]}, {self._of_programs}"
+            times = self._time_of_programs
+            programs_too = f"that of programs {times}" if times else "nor does that of programs"
+            clock, beside = f"{_CLOCKS[_TIME_TRAVEL]}, {programs_too}", ""
             host = f"1 CPU, {hz} ticks per second, no file system but those of programs"
         same = f"--host {specs.guest_name(hz, has_transports, version, self._driver)}"
         return {
-            "text": f"{text}: {clock}; host: {host} ({same})",
+            "text": f"{text}: {clock}; host: {host} ({same}){beside}",
             "kernel": kernel,
             "driver": self._driver,
             "time_travel": _TIME_TRAVEL,
         }
 
     @property
-    def _of_programs(self) -> str:
-        """How long the CPU work of programs takes, in words."""
+    def _time_of_programs(self) -> str | None:
+        """How long the CPU work of programs takes, in words; None if it takes no time."""
         if not self._cpu_permille:
-            return "nor does that of programs"
+            return None
         times = (
             "" if self._cpu_permille == _ONCE_PERMILLE else f" times {self._cpu_permille / 1000:g}"
         )
-        return f"that of programs as long as here{times}"
+        return f"as long as here{times}"
 
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
         """See :class:`blklab.rigs.Rig`."""
-        values = core.check_host(changed)
-        counts = host_that_counts(self._driver)
-        kernel = self._kernel
-        own = specs.guest(kernel.hz, kernel.has_transports, kernel.version)
-        for name, value in changed.items():
-            # A scheduler's CPU work takes no time there either.
-            its = own.get(name, 0)
-            if name not in counts and value != its:
-                native = (
-                    ""
-                    if self._driver == "native" or name not in cpu_work()
-                    else ("; --driver native can work on modelled CPUs")
-                )
-                if name == "kernel":
-                    raise InputError(
-                        f"--host: kernel is {core.host_text(name, value)}, but {kernel.text}"
-                    )
-                raise InputError(
-                    f"--host: {name} is {its} in a guest; with --rig kernel --driver "
-                    f"{self._driver} you can set {', '.join(sorted(counts))}{native}"
-                )
-        return {name: value for name, value in values.items() if name in counts}
+        return modelled_host.check(changed, self._driver, self._kernel)
 
     def check_scheduler(self, spec: SchedulerSpec) -> Scheduler:
         """See :class:`blklab.rigs.Rig` and :mod:`blklab.domain.scheduler`.
@@ -230,8 +208,11 @@ class KernelRig(ModelledDisks):
         wall.told()
         for experiment in experiments:
             if programs.is_program(experiment.job):
+                kernel = self._kernel_of(experiment)
+                name = experiment.job.name
+                modelled_host.check_of_program(experiment.host, kernel, name)
                 load = ProgramLoad.of(experiment, self._cpu_permille)
-                load.check(self._kernel_of(experiment), self._program_mib(load))
+                load.check(kernel, self._program_mib(load))
         yield
 
     def alone(self, experiment: Experiment) -> tuple[RigSpec, Experiment]:
@@ -338,18 +319,19 @@ class KernelRig(ModelledDisks):
     def _job(self, experiment: Experiment) -> _Work:
         host = self.check_host(experiment.host)
         job = core.describe_job(experiment.job, experiment.ignore_unsupported)
+        is_native = self._driver == "native"
         order = {
             "text": _flat(job),
             "seed": experiment.seed,
             "files": None if experiment.files is None else experiment.files.places,
             "driver": self._driver,
-            "host": self._host_of_native(experiment, host),
+            "host": modelled_host.of_native(host, self._kernel_of(experiment)) if is_native else {},
             "window": experiment.window and asdict(experiment.window),
         }
         memory_mib = _memory_mib(job, host)
         files: dict[str, bytes] = {}
         notes: tuple[str, ...] = ()
-        if self._driver == "native" and experiment.files is None and not host["partitions"]:
+        if is_native and experiment.files is None and not host["partitions"]:
             notes = tuple(
                 f"{what} is that of partitions: on the simulator --host partitions=1"
                 for what in core.on_partitions(job)
@@ -369,15 +351,6 @@ class KernelRig(ModelledDisks):
         return _Work(
             {"job": order}, memory_mib, files, notes, files_bytes=held_bytes if sizes else None
         )
-
-    def _host_of_native(self, experiment: Experiment, host: Mapping[str, int]) -> Mapping[str, int]:
-        """The host of the native driver, whose files depend on the version of Linux."""
-        if self._driver != "native":
-            return {}
-        kernel = self._kernel_of(experiment)
-        own = specs.guest(kernel.hz, kernel.has_transports, kernel.version)
-        names = sorted((cpu_work() | _FILES) & host.keys())
-        return {name: host[name] for name in names} | {"kernel": own["kernel"]}
 
     def _program(self, experiment: Experiment) -> _Work:
         load = ProgramLoad.of(experiment, self._cpu_permille)
@@ -454,7 +427,7 @@ class KernelRig(ModelledDisks):
             },
             "file_system": None if files is None else file_systems.order_of(files),
             **chosen.for_guest(queue, kernel.version),
-            "sysctl": _sysctls(host),
+            "sysctl": modelled_host.sysctls(host),
             "trace": "blktrace" if is_traced else None,
             "run": work.order,
             **work.around,
@@ -531,18 +504,6 @@ def cpu_permille(text: str | None) -> int:
     return permille
 
 
-def host_that_counts(driver: str) -> set[str]:
-    """The values of the modelled host that a guest with that driver receives."""
-    of_cache = {row.name for row in core.environment()["page cache"]}
-    return of_cache | cpu_work() | _FILES if driver == "native" else of_cache
-
-
-def cpu_work() -> set[str]:
-    """Those that the native driver's processes work with."""
-    names = {row.name for row in core.environment()["host"]}
-    return {name for name in names if name in _CPU_WORK or name.startswith(_LOCK)}
-
-
 def _requests(name: str, limits: _core.DiskLimits) -> dict[str, int]:
     """`nr_requests` of a SATA disk that takes fewer commands than its adapter; ublk has no
     adapter."""
@@ -565,24 +526,6 @@ def _flat(job: _core.Job) -> str:
         lines.append(f"[{section.name}]")
         lines += [f"{name}={value}" if value else name for name, value in section.options]
     return "\n".join(lines) + "\n"
-
-
-def _sysctls(host: Mapping[str, int]) -> dict[str, int]:
-    """The page cache's settings. Limits are sizes, because a ratio would depend on the guest's free
-    memory: of the modelled memory they are as many pages as the kernel and the simulator calculate
-    (`domain_dirty_limits`)."""
-    pages = host["memory_kb"] * 1024 // _PAGE_BYTES + 1
-
-    def of_ratio(ratio: int) -> int:
-        return ratio * _PAGE_BYTES // 100 * pages // _PAGE_BYTES * _PAGE_BYTES
-
-    size = {
-        limit: host[f"{limit}_bytes"] or of_ratio(host[f"{limit}_ratio"])
-        for limit in ("dirty_background", "dirty")
-    }
-    return {f"vm.{limit}_bytes": max(size[limit], 2 * _PAGE_BYTES) for limit in size} | {
-        f"vm.{name}": host[name] for name in ("dirty_expire_centisecs", "dirty_writeback_centisecs")
-    }
 
 
 def _memory_mib(job: _core.Job, host: Mapping[str, int]) -> int:

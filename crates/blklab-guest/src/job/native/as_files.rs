@@ -36,7 +36,7 @@ pub struct Durable {
 impl AsFiles {
     /// None if the host's files are partitions. `has_fua`: the disk has FUA, or no volatile write cache.
     pub fn of(host: &Host, has_fua: bool) -> Option<AsFiles> {
-        let reads_blocks_without_plug = host.kernel.reads_blocks_without_plug && !host.plugs_small_reads;
+        let reads_blocks_without_plug = host.reads_blocks_without_plug();
         (!host.partitions).then_some(AsFiles { reads_blocks_without_plug, has_fua })
     }
 

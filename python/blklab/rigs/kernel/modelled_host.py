@@ -1,0 +1,89 @@
+"""The modelled host in a guest: what the native driver does of it, and what is the guest's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blklab.domain import core, specs
+from blklab.errors import InputError
+from blklab.rigs.kernel import cache
+
+_PAGE_BYTES = 4096
+_FILES = {"partitions", "plugs_small_reads"}
+_CPU_WORK = {"cpus", "submit_ns", "complete_ns", "wake_ns", "syscall_ns", "copy_mb_s"}
+_LOCK = "lock_ns."
+
+
+def own(kernel: cache.Kernel) -> dict[str, int]:
+    """What a guest of that kernel has by itself."""
+    return specs.guest(kernel.hz, kernel.has_transports, kernel.version)
+
+
+def check(changed: Mapping[str, int], driver: str, kernel: cache.Kernel) -> dict[str, int]:
+    """The values that count with that driver, with those in `changed`. InputError for others."""
+    values = core.check_host(changed)
+    counts = that_counts(driver)
+    fixed = own(kernel)
+    for name, value in changed.items():
+        # A scheduler's CPU work takes no time there either.
+        its = fixed.get(name, 0)
+        if name in counts or value == its:
+            continue
+        if name == "kernel":
+            raise InputError(f"--host: kernel is {core.host_text(name, value)}, but {kernel.text}")
+        can = driver != "native" and name in cpu_work()
+        native = "; --driver native can work on modelled CPUs" if can else ""
+        raise InputError(
+            f"--host: {name} is {its} in a guest; with --rig kernel --driver {driver} you can set "
+            f"{', '.join(sorted(counts))}{native}"
+        )
+    return {name: value for name, value in values.items() if name in counts}
+
+
+def check_of_program(values: Mapping[str, int], kernel: cache.Kernel, program: str) -> None:
+    """InputError if the host has modelled CPUs or files, which a real program has not."""
+    default, fixed = core.check_host({}), own(kernel)
+    for name in sorted((cpu_work() | _FILES) & values.keys()):
+        if values[name] not in (default[name], fixed.get(name, 0)):
+            raise InputError(
+                f"--host: {name} is {fixed.get(name, 0)} for {program}, a real program, which runs "
+                "on the guest's own CPU and file system"
+            )
+
+
+def of_native(values: Mapping[str, int], kernel: cache.Kernel) -> dict[str, int]:
+    """What the native driver is told of the host; how files behave depends on the version of
+    Linux."""
+    names = sorted((cpu_work() | _FILES) & values.keys())
+    return {name: values[name] for name in names} | {"kernel": own(kernel)["kernel"]}
+
+
+def that_counts(driver: str) -> set[str]:
+    """The values of the modelled host that a guest with that driver receives."""
+    of_cache = {row.name for row in core.environment()["page cache"]}
+    return of_cache | cpu_work() | _FILES if driver == "native" else of_cache
+
+
+def cpu_work() -> set[str]:
+    """Those that the native driver's processes work with."""
+    names = {row.name for row in core.environment()["host"]}
+    return {name for name in names if name in _CPU_WORK or name.startswith(_LOCK)}
+
+
+def sysctls(values: Mapping[str, int]) -> dict[str, int]:
+    """The page cache's settings. Limits are sizes, because a ratio would depend on the guest's free
+    memory: of the modelled memory they are as many pages as the kernel and the simulator calculate
+    (`domain_dirty_limits`)."""
+    pages = values["memory_kb"] * 1024 // _PAGE_BYTES + 1
+
+    def of_ratio(ratio: int) -> int:
+        return ratio * _PAGE_BYTES // 100 * pages // _PAGE_BYTES * _PAGE_BYTES
+
+    size = {
+        limit: values[f"{limit}_bytes"] or of_ratio(values[f"{limit}_ratio"])
+        for limit in ("dirty_background", "dirty")
+    }
+    return {f"vm.{limit}_bytes": max(size[limit], 2 * _PAGE_BYTES) for limit in size} | {
+        f"vm.{name}": values[name]
+        for name in ("dirty_expire_centisecs", "dirty_writeback_centisecs")
+    }
