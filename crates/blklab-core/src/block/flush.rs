@@ -8,7 +8,8 @@
 //! refused (`hctx->dispatch`), and then runs the queue. The worker's two works, this one
 //! (`blk_mq_requeue_work`) and a run of the queue, are done in the order in which they were asked for
 //! last. So when a flush ends and the next one is due, requests that were refused for the first one go
-//! before the second if nothing was out of a budget meanwhile, and after it otherwise.
+//! before the second if nothing was out of a budget meanwhile, and after it otherwise. Each of them runs the
+//! queue, so that a flush which goes first is followed by a second run.
 //!
 //! On a disk without FUA a durable write is followed by a flush, and no flush begins while the data of
 //! such a write are under way, so that several share one.
@@ -133,10 +134,20 @@ impl Block {
         }
         self.flushes.worker = Worker::Asleep;
         match (self.rules.peeks, self.flushes.request) {
-            (false, Some(flush)) => self.hw_queues[0].refused.put_first(flush),
-            _ => self.flushes.waits_for_room = true,
+            (false, Some(flush)) => {
+                self.hw_queues[0].refused.put_first(flush);
+                let runs_after: Vec<u16> = self.to_run.clone();
+                self.mark(0);
+                if !runs_after.is_empty() {
+                    self.run_marked(now, disk);
+                    runs_after.into_iter().for_each(|hw_queue| self.mark(hw_queue));
+                }
+            }
+            _ => {
+                self.flushes.waits_for_room = true;
+                self.mark(0);
+            }
         }
-        self.mark(0);
     }
 
     /// Commands have ended: a flush that the driver keeps goes to the disk, if that has nothing else to do

@@ -197,3 +197,31 @@ fn after_a_flush_the_next_completion_runs_the_queue() {
     rig.flush();
     assert!(rig.block.hw_queues[0].restart, "the flush was in the list of the driver");
 }
+
+/// The worker runs the queue once for the flush and once because a request was refused. With the last
+/// refusals some time ago, the second run takes everything out of the software queue.
+#[test]
+fn what_waits_behind_processes_that_sync_gets_its_turn_once_the_queue_is_no_longer_busy() {
+    let mut rig = Rig::new("none");
+    let writers = [9_000, 90_000];
+    let reads = [100, 200, 300];
+    writers.iter().for_each(|&writer| rig.plug([writer]));
+    for read in reads {
+        rig.submit_as(read, WITHOUT_PLUG);
+    }
+    let mut served = Vec::new();
+    for _ in 0..40 {
+        for owner in rig.end_one() {
+            // A writer syncs each write, and then writes the next one.
+            if writers.contains(&owner) {
+                flush_later(&mut rig, owner + 1);
+            } else if writers.contains(&(owner - 1)) {
+                rig.plug([owner - 1]);
+            } else {
+                served.push(owner);
+            }
+        }
+        rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    }
+    assert_eq!(served, reads);
+}
