@@ -6,22 +6,21 @@ import json
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import blklab
 from blklab.agreement import matrix
-from blklab.agreement.measure import Cell, Figures, deviation, figures, figures_at_disk
-from blklab.agreement.verdict import NARROW, judge, meets
+from blklab.agreement.measure import Cell, Figures, deviation
+from blklab.agreement.verdict import judge, meets
 from blklab.domain import core
 from blklab.domain.experiment import RigSpec
-from blklab.errors import InputError, RunError
+from blklab.errors import InputError
 from tests import real_kernel
 from tests.test_cli import failing, run
 
 SAME = Figures(1000, 1e8, 1_000_000, 2_000_000)
-CELL = Cell("HDD", "wd10ezrx", "none", "read", "native", SAME, SAME, "processes", 1.0)
+CELL = Cell("HDD", "wd10ezrx", "none", "read", SAME, SAME, 1.0)
 
 
 def test_every_load_is_a_job_file_that_the_simulator_takes() -> None:
@@ -42,9 +41,9 @@ def test_every_load_is_a_job_file_that_the_simulator_takes() -> None:
 def test_a_cell_is_held_against_the_kernel_and_each_figure_has_its_own_bar() -> None:
     assert meets(CELL)
     for what, within, beyond in (
-        ("bytes_per_s", 0.019, 0.021),
-        ("p50_ns", 0.049, 0.051),
-        ("p99_ns", 0.099, 0.101),
+        ("bytes_per_s", 0.009, 0.011),
+        ("p50_ns", 0.029, 0.031),
+        ("p99_ns", 0.049, 0.051),
     ):
         real = getattr(SAME, what)
         for off, met in ((within, True), (-within, True), (beyond, False), (-beyond, False)):
@@ -52,13 +51,13 @@ def test_a_cell_is_held_against_the_kernel_and_each_figure_has_its_own_bar() -> 
             assert meets(cell) is met, (what, off)
 
 
-def test_nine_cells_in_ten_have_to_meet_the_bar_and_none_may_be_far_off() -> None:
+def test_nineteen_cells_in_twenty_have_to_meet_the_bar_and_none_may_be_far_off() -> None:
     off = replace(CELL, sim=replace(SAME, p50_ns=1_100_000))
-    far = replace(CELL, sim=replace(SAME, p50_ns=1_300_000))
-    assert judge([CELL] * 9 + [off]).good
-    assert not judge([CELL] * 8 + [off] * 2).good
+    far = replace(CELL, sim=replace(SAME, p50_ns=1_160_000))
+    assert judge([CELL] * 19 + [off]).good
+    assert not judge([CELL] * 18 + [off] * 2).good
     assert not judge([CELL] * 99 + [far]).good
-    assert judge([CELL] * 9 + [off]).missed == (off,)
+    assert judge([CELL] * 19 + [off]).missed == (off,)
 
 
 def test_a_latency_below_a_microsecond_counts_as_one() -> None:
@@ -70,44 +69,14 @@ def test_a_latency_below_a_microsecond_counts_as_one() -> None:
     assert deviation("bytes_per_s", 1, 0) == 1
 
 
-def test_the_narrower_bar_is_counted_and_does_not_decide() -> None:
+def test_the_wider_bar_is_counted_and_does_not_decide() -> None:
     near = replace(CELL, sim=replace(SAME, bytes_per_s=1.015e8))
     verdict = judge([CELL] + [near] * 3)
-    assert (verdict.good, verdict.met, verdict.narrowly, verdict.equal) == (True, 4, 1, 1)
+    assert (verdict.good, verdict.met, verdict.widely, verdict.equal) == (False, 1, 4, 1)
     assert verdict.text("Linux").endswith(
-        "1 cells are within 1% of throughput, 3% of p50 and 5% of p99; in 1 all figures are the "
+        "4 cells are within 2% of throughput, 5% of p50 and 10% of p99; in 1 all figures are the "
         "same."
     )
-
-
-def test_figures_at_the_disk_are_of_the_commands_that_both_rigs_saw() -> None:
-    job = "[a]\nrw=write\nbs=64k\nsize=64m\nend_fsync=1\n"
-    run = blklab.simulate(job, disk="su800-128gb", scheduler="none")
-    trace = run.overview
-    commands = len(trace.sector)
-    shorter: dict[str, Any] = {name: kept[:-9] for name, kept in trace.columns().items()}
-    less = replace(run, detail=replace(trace, **shorter))
-    for real, count in ((replace(run, detail=trace), commands), (less, commands - 9)):
-        ours, theirs = figures_at_disk(run, real)
-        assert ours == theirs
-        seen = sorted((trace.completed_ns - trace.issued_ns)[:count].tolist())
-        assert ours.p50_ns == seen[(count + 1) // 2 - 1]
-        assert ours.p99_ns in seen
-        assert ours.p99_ns >= ours.p50_ns
-    assert figures(run).p50_ns < ours.p50_ns, "a write into memory is quicker than the disk"
-    thinned = replace(run, overview=replace(trace, stride=2))
-    with pytest.raises(RunError, match="more commands than the simulator keeps"):
-        figures_at_disk(thinned, run)
-
-
-def test_only_disk_commands_that_end_while_processes_run_count() -> None:
-    job = "[w]\nrw=write\nbs=64k\nsize=8m\nend_fsync=1\n"
-    run = blklab.simulate(job, disk="wd10ezrx", scheduler="none")
-    late: dict[str, Any] = run.overview.columns()
-    late["completed_ns"] = late["completed_ns"].copy()
-    late["completed_ns"][-1] += 10**12
-    longer = replace(run, detail=replace(run.overview, **late))
-    assert figures_at_disk(run, longer)[1].p99_ns < 10**12
 
 
 def test_a_load_that_is_not_there_is_refused() -> None:
@@ -118,9 +87,7 @@ def test_a_load_that_is_not_there_is_refused() -> None:
 def test_a_disk_of_the_matrix_is_run_as_there_and_another_one_for_a_second() -> None:
     fast, own = matrix.places(["optane-900p:hw_queues=1", "optane-900p"])
     assert fast in matrix.PLACES and fast.seconds == 0.05
-    assert (own.name, own.seconds, own.has_fio) == ("optane-900p", 1.0, True)
-    with pytest.raises(InputError, match="--load: the matrix has none of these workloads on these"):
-        blklab.verify(workloads=["write-seq-buffered"], disks=[fast.disk])
+    assert (own.name, own.seconds) == ("optane-900p", 1.0)
 
 
 def test_the_simulator_agrees_with_the_kernel_request_by_request(tmp_path: Path) -> None:
@@ -212,7 +179,7 @@ def test_with_the_version_of_an_older_kernel_the_simulator_agrees_with_it(
     found = blklab.verify(workloads=[load], disks=[disk], schedulers=[scheduler], kernel=kernel)
     assert found.host["kernel"] == 6012
     [cell] = found.cells
-    assert meets(cell, NARROW), cell
+    assert meets(cell), cell
     assert cell.kernel.ios > 100
 
 

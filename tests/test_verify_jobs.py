@@ -22,13 +22,13 @@ from blklab.agreement import draw, jobs
 from blklab.agreement.measure import Cell, Figures
 from blklab.agreement.shares import BOUNDS, shares
 from blklab.agreement.verdict import meets
-from blklab.domain import core, specs
+from blklab.domain import core
 from blklab.errors import InputError, StoppedError
 from tests import real_kernel
 from tests.test_cli import failing, run
 
 SAME = Figures(1000, 1e8, 1_000_000, 2_000_000)
-CELL = Cell("wd10ezrx", "wd10ezrx", "none", "a", "native", SAME, SAME, "processes", 1.0)
+CELL = Cell("wd10ezrx", "wd10ezrx", "none", "a", SAME, SAME, 1.0)
 
 SEED = int(
     os.environ.get("BLKLAB_VERIFY_SEED", datetime.datetime.now(datetime.UTC).date().toordinal())
@@ -36,8 +36,8 @@ SEED = int(
 """Another sample every day, so that the model cannot be tuned to a list."""
 SAMPLE = 6
 """Jobs drawn for each disk."""
-MISSES = {"none": 0.03, "mq-deadline": 0.12, "kyber": 0.08, "bfq": 0.2}
-"""A cell misses the bar with at most this probability, about twice the measured one."""
+MISSES = {"none": 0.02, "mq-deadline": 0.02, "kyber": 0.02, "bfq": 0.06}
+"""A cell misses the bar with at most this probability: of 176 measured ones one under bfq did."""
 ONCE_IN = 1e-5
 """The probability of a failure by chance."""
 
@@ -171,18 +171,6 @@ def test_shares_are_by_scheduler_and_each_figure_has_its_own() -> None:
     assert first.within["p99_ns"] == pytest.approx((2 / 3,) * 3)
     assert first.met == pytest.approx((2 / 3 + 1 + 2 / 3) / 3)
     assert second.met == 1
-
-
-def test_jobs_through_the_page_cache_are_issued_by_fio_itself(tmp_path: Path) -> None:
-    direct, buffered = tmp_path / "direct.fio", tmp_path / "buffered.fio"
-    direct.write_text("[a]\ndirect=1\nsize=1m\n")
-    buffered.write_text("[a]\ndirect=1\nsize=1m\n[b]\nsize=1m\n")
-    entries = [specs.workload(path) for path in (direct, buffered)]
-    cells = jobs.plan(["optane-900p"], ["none", "bfq"], entries)
-    assert [(cell.job.name, cell.driver) for cell in cells] == [
-        *[("direct", "native")] * 2,
-        *[("buffered", "fio")] * 2,
-    ]
 
 
 @pytest.mark.parametrize(

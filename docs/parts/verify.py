@@ -53,9 +53,9 @@ def verify_shares() -> str:
     )
 
 
-def verify_host() -> str:
-    """The cells on a host whose CPU work takes time: how many agree, by workload."""
-    kept = _verified("verify-host")
+def verify_guest() -> str:
+    """The cells on a host whose CPU work takes no time: how many agree, by workload."""
+    kept = _verified("verify-guest")
     cells = kept["cells"]
     rows = []
     for load in dict.fromkeys(cell["load"] for cell in cells):
@@ -65,9 +65,9 @@ def verify_host() -> str:
     share = f"{kept['met']} of {len(cells)} cells are within the bar"
     return (
         table(("workload", "cells", "in the bar", "the same"), rows, right=(1, 2, 3))
-        + f"\n{share}, and in {kept['narrow']['equal']} all figures are the same. Made by `blklab "
-        f"verify --host cpus=4` with blklab {kept['version']} against {kept['kernel']}, seed "
-        f"{kept['seed']}{_queue(kept)}. Each cell is in `docs/data/verify-host.json`.\n"
+        + f"\n{share}, and in {kept['equal']} all figures are the same. Made by `blklab "
+        f"verify --host guest` with blklab {kept['version']} against {kept['kernel']}, seed "
+        f"{kept['seed']}{_queue(kept)}. Each cell is in `docs/data/verify-guest.json`.\n"
     )
 
 
@@ -89,7 +89,7 @@ def verify_files() -> str:
     return (
         table(heads, rows, right=(2, 3, 4, 5))
         + f"\n{kept['met']} of {len(cells)} cells are within the bar, and in "
-        f"{kept['narrow']['equal']} all figures are the same. Made by `make verify` with blklab "
+        f"{kept['equal']} all figures are the same. Made by `make verify` with blklab "
         f"{kept['version']} against {kept['kernel']}, seed {kept['seed']}{_queue(kept)}; each cell "
         f"is in `docs/data/verify-files.json`. The mounts: {mounts}.\n\n{_missed_by_load(cells)}"
     )

@@ -35,7 +35,8 @@ pub struct Event {
     iocb: u64,
     /// Bytes, or a negative error number.
     pub result: i64,
-    result2: i64,
+    /// Zero, but for blklab's kernels.
+    pub result2: i64,
 }
 
 const _: () = assert!(size_of::<Iocb>() == 64 && size_of::<Event>() == 32);

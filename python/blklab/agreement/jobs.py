@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from blklab.agreement import draw
-from blklab.agreement.run import Planned, natively
+from blklab.agreement.run import Planned
 from blklab.base.catalogue import Entry
-from blklab.domain import core, recordings, specs
+from blklab.domain import core, specs
 from blklab.domain.experiment import Disk
 
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
@@ -29,15 +29,13 @@ def plan_drawn(
     *,
     buffered: bool = False,
 ) -> list[Planned]:
-    """The first `count` jobs that `seed` draws for each disk, with the native driver. InputError if
-    a name is wrong."""
-    cells = [
+    """The first `count` jobs that `seed` draws for each disk. InputError if a name is wrong."""
+    return [
         cell
         for disk in _disks(disks)
         for number in range(count)
         for cell in _cells(disk, schedulers, drawn(disk, seed, number, buffered=buffered))
     ]
-    return natively(cells)
 
 
 def drawn(disk: Disk, seed: int, number: int, *, buffered: bool = False) -> Entry:
@@ -51,12 +49,4 @@ def _disks(names: Iterable[str]) -> list[Disk]:
 
 
 def _cells(disk: Disk, schedulers: Sequence[str], job: Entry) -> list[Planned]:
-    # Behind a page cache the sequence depends on the kernel; fio itself issues it there.
-    driver = "native" if recordings.is_recording(job) or _is_direct(job) else "fio"
-    return [
-        Planned(disk.label, disk, scheduler, job, driver) for scheduler in schedulers or SCHEDULERS
-    ]
-
-
-def _is_direct(job: Entry) -> bool:
-    return core.is_direct(core.describe_job(job, ignore_unsupported=False))
+    return [Planned(disk.label, disk, scheduler, job) for scheduler in schedulers or SCHEDULERS]

@@ -18,12 +18,11 @@ _QUARTER = "@quarter@"
 
 @dataclass(frozen=True)
 class Load:
-    """A job file, and the driver that issues its I/O in the kernel rig."""
+    """A job file; in the kernel rig the native driver issues its I/O."""
 
     name: str
     text: str
     """``@quarter@`` stands for a quarter of the run's time."""
-    driver: str = "native"
     least_seconds: float = 0.0
     """The shortest run."""
     to_the_end: bool = False
@@ -46,9 +45,6 @@ class DiskCase:
     name: str
     disk: str
     seconds: float
-    has_fio: bool = True
-    """fio's loads, which use the page cache, run on it. In their seconds a fast disk has more
-    commands than the simulator keeps."""
 
 
 # A guest has one CPU, and so one hardware queue.
@@ -63,11 +59,11 @@ PLACES = (
     DiskCase("HDD of 2006", "st3320620as", 20.0),
     DiskCase("SAS", "sas-10k", 10.0),
     DiskCase("SATA SSD, NCQ off", "su800-128gb:ncq=off", 0.4),
-    DiskCase("NVMe, MLC", f"950pro-256gb:{_ONE_QUEUE}", 0.1, False),
-    DiskCase("NVMe, TLC", f"pm983-960gb:{_ONE_QUEUE}", 0.1, False),
-    DiskCase("NVMe, 3D XPoint", f"optane-900p:{_ONE_QUEUE}", 0.05, False),
-    DiskCase("constant, rotational", "constant", 20.0, False),
-    DiskCase("constant, flash", "constant:rotational=off,service_us=200,queue_depth=8", 0.4, False),
+    DiskCase("NVMe, MLC", f"950pro-256gb:{_ONE_QUEUE}", 0.1),
+    DiskCase("NVMe, TLC", f"pm983-960gb:{_ONE_QUEUE}", 0.1),
+    DiskCase("NVMe, 3D XPoint", f"optane-900p:{_ONE_QUEUE}", 0.05),
+    DiskCase("constant, rotational", "constant", 20.0),
+    DiskCase("constant, flash", "constant:rotational=off,service_us=200,queue_depth=8", 0.4),
 )
 _QUICK_PLACES = PLACES[:3]
 
@@ -169,7 +165,7 @@ LOADS = (
         f"[r]\n{_DIRECT}norandommap\nrw=randread\nbs=16k\nnumjobs=4\nthinktime=5ms\n",
     ),
     Load("read-seq-buffered", "[a]\nsize=640m\nrw=read\nbs=64k\n", to_the_end=True),
-    Load("write-seq-buffered", "[a]\nsize=4g\nrw=write\nbs=64k\n", "fio", _BUFFERED_S),
+    Load("write-seq-buffered", "[a]\nsize=4g\nrw=write\nbs=64k\n", _BUFFERED_S),
     Load(
         "copy-buffered",
         "[from]\nsize=320m\nrw=read\nbs=1m\n[to]\nsize=320m\nrw=write\nbs=1m\n",

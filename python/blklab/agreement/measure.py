@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import SequenceMatcher
-
-import numpy as np
-import numpy.typing as npt
 
 from blklab.domain.histogram import Histogram
 from blklab.domain.result import Result, Trace
-from blklab.errors import RunError
 
 RIGS = ("sim", "kernel")
 SHORTEST_NS = 1000
@@ -21,10 +17,7 @@ _ORDER_ROWS = 4000
 
 @dataclass(frozen=True)
 class Figures:
-    """What one rig measured, over all processes and directions.
-
-    Latencies are the processes', or the disk's where a page cache stands between.
-    """
+    """What one rig measured, over all processes and directions; latencies are the processes'."""
 
     ios: int
     bytes_per_s: float
@@ -40,14 +33,11 @@ class Cell:
     disk: str
     scheduler: str
     load: str
-    driver: str
     sim: Figures
     kernel: Figures
-    latency_of: str
-    """Where latencies are measured: in the ``processes`` or at the ``disk``."""
     order: float | None
-    """Share of the first commands that both dispatch in the same order; None where the rigs
-    were not given the same sequence, or there are too few."""
+    """Share of the first commands that both dispatch in the same order; None if there are none, or
+    more than the simulator keeps."""
     disturbed: Figures | None = None
     """The simulator's figures on a disk that is slower by almost nothing, if requested."""
     file_system: str | None = None
@@ -73,7 +63,6 @@ class Uncompared:
     disk: str
     scheduler: str
     load: str
-    driver: str
     reason: str
     """The error, one line."""
     file_system: str | None = None
@@ -107,38 +96,6 @@ def figures(result: Result) -> Figures:
         p50_ns=latency.percentile(50),
         p99_ns=latency.percentile(99),
     )
-
-
-def figures_at_disk(ours: Result, real: Result) -> tuple[Figures, Figures]:
-    """The figures with the disk's latencies in place of the processes': of the first commands that
-    ended while processes ran, as many as both rigs have seen. RunError if there are more than the
-    simulator keeps.
-
-    For workloads that use the page cache. A process that writes into memory mostly does not wait,
-    so that its median says nothing about scheduler or disk; only the pauses at the dirty limit
-    depend on them.
-    """
-    if ours.overview.stride != 1:
-        raise RunError("verify: the disk had more commands than the simulator keeps; run shorter")
-    # After the processes have ended, the kernel writes back their dirty pages and completes the
-    # commands in flight.
-    end_ns = min(max(job.end_ns for job in run.jobs) for run in (ours, real))
-    first, second = (
-        np.flatnonzero(trace.completed_ns <= end_ns) for trace in (ours.overview, real.detail)
-    )
-    count = min(len(first), len(second))
-    return (
-        _disk_side(ours, ours.overview, first[:count]),
-        _disk_side(real, real.detail, second[:count]),
-    )
-
-
-def _disk_side(run: Result, trace: Trace, rows: npt.NDArray[np.intp]) -> Figures:
-    latency_ns = (trace.completed_ns - trace.issued_ns)[rows]
-    if not len(latency_ns):
-        return replace(figures(run), p50_ns=0, p99_ns=0)
-    p50_ns, p99_ns = np.quantile(latency_ns, (0.5, 0.99), method="inverted_cdf").tolist()
-    return replace(figures(run), p50_ns=p50_ns, p99_ns=p99_ns)
 
 
 def order(ours: Result, real: Result) -> float | None:

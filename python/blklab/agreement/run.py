@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from blklab.agreement.chance import disturbed
 from blklab.agreement.matrix import DiskCase, Load
-from blklab.agreement.measure import Cell, Uncompared, figures, figures_at_disk, order
+from blklab.agreement.measure import Cell, Uncompared, figures, order
 from blklab.base.catalogue import Entry
 from blklab.domain import core, recordings, specs
 from blklab.domain.experiment import Disk, Experiment, LaidOut, RigSpec
@@ -39,17 +39,16 @@ def as_in_guest(host: Mapping[str, int], job: Entry) -> dict[str, int]:
 
 
 def host(kernel: cache.Kernel, changed: Mapping[str, int] | None = None) -> dict[str, int]:
-    """The host of both rigs: one on which CPU work takes no time, or the default one with the
-    values in `changed`; with what a guest of that kernel cannot have otherwise. InputError."""
+    """The host of both rigs: the default one with the values in `changed`, and with what a guest of
+    that kernel cannot have otherwise. InputError."""
     own = specs.guest(kernel.hz, kernel.has_transports, kernel.version)
-    if changed is None:
-        return own | specs.host([MEMORY])
-    given = changed.get("kernel", own["kernel"])
+    wanted = changed or {}
+    given = wanted.get("kernel", own["kernel"])
     if given != own["kernel"]:
         told = core.host_text("kernel", given)
         raise InputError(f"--host: kernel={told}, but the kernel is Linux {kernel.version}")
     fixed = {name: own[name] for name in specs.FIXED}
-    return specs.host([MEMORY]) | dict(changed) | fixed
+    return specs.host([MEMORY]) | dict(wanted) | fixed
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,6 @@ class Planned:
     disk: Disk
     scheduler: str
     job: Entry
-    driver: str = "native"
-    """The program that issues the I/O in the kernel."""
     file_system: str | None = None
     """The file system that has its files; None is a bare disk."""
 
@@ -85,19 +82,11 @@ def plan(
 ) -> list[Planned]:
     """All combinations, in the order of the table; without `schedulers`, those of each workload."""
     return [
-        Planned(
-            place.name, specs.disk(place.disk), scheduler, load.entry(place.seconds), load.driver
-        )
+        Planned(place.name, specs.disk(place.disk), scheduler, load.entry(place.seconds))
         for place in places
         for load in loads
-        if place.has_fio or load.driver == "native"
         for scheduler in schedulers or load.schedulers
     ]
-
-
-def natively(cells: Sequence[Planned]) -> list[Planned]:
-    """The same cells, with the native driver."""
-    return [replace(cell, driver="native") for cell in cells]
 
 
 def run(
@@ -126,7 +115,7 @@ def run(
         planned, where = cells[number], laid_out.get(number)
         assert not isinstance(where, BlklabError), "only cells with files are run"
         ours = replace(planned.experiment(seed), host=as_in_guest(host, planned.job), files=where)
-        guest = RigSpec("kernel", kernel=kernel, driver=planned.driver)
+        guest = RigSpec("kernel", kernel=kernel, driver="native")
         on_files = ours
         if where is not None:
             on_files = replace(ours, host=in_file_system(host, where.file_system))
@@ -188,25 +177,20 @@ def _uncompared(planned: Planned, error: BlklabError) -> Uncompared:
         disk=planned.disk.label,
         scheduler=planned.scheduler,
         load=planned.job.name,
-        driver=planned.driver,
         file_system=planned.file_system,
         reason=" ".join(str(error).split()),
     )
 
 
 def _cell(planned: Planned, ours: Result, real: Result, other: Result | None = None) -> Cell:
-    native = planned.driver == "native"
-    both = (figures(ours), figures(real)) if native else figures_at_disk(ours, real)
     return Cell(
         place=planned.place,
         disk=planned.disk.label,
         scheduler=planned.scheduler,
         load=planned.job.name,
-        driver=planned.driver,
-        sim=both[0],
-        kernel=both[1],
-        latency_of="processes" if native else "disk",
-        order=order(ours, real) if native else None,
+        sim=figures(ours),
+        kernel=figures(real),
+        order=order(ours, real),
         disturbed=None if other is None else figures(other),
         file_system=planned.file_system,
     )

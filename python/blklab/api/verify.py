@@ -114,9 +114,7 @@ def verify(
         chance: also run the simulator on a disk that is slower by almost nothing, to show the
             effect of chance; for `jobs` and `random`.
         buffered: half of the processes of drawn jobs use the page cache.
-        host: the modelled host on both rigs, with the values in `host`; None: a host on which CPU
-            work takes no time, as in `--host guest`. With one the native driver issues all I/O, and
-            the matrix has only the workloads that it does anyway.
+        host: values of the modelled host on both rigs in place of the default ones.
         file_systems: ``ext4``, ``xfs``, ``btrfs``, ``btrfs:nodatacow`` or ``f2fs``: files are in
             each of them, laid out before, at the same places of the disk on both rigs; the matrix
             has three disks then. Empty means partitions of the bare disk.
@@ -151,7 +149,6 @@ def verify(
         quick,
         sample,
         seed,
-        host is not None,
         file_systems,
         buffered=buffered,
     )
@@ -245,7 +242,6 @@ def _plan(
     quick: bool,
     sample: int,
     seed: int,
-    native: bool,
     file_systems: Sequence[str],
     *,
     buffered: bool,
@@ -260,7 +256,7 @@ def _plan(
             if random
             else own_jobs.plan(disks, schedulers, entries)
         )
-        return run.in_files(run.natively(cells) if native else cells, file_systems)
+        return run.in_files(cells, file_systems)
     places = matrix.places(disks, in_files=bool(file_systems))
     loads = matrix.chosen(workloads)
     if file_systems:
@@ -269,13 +265,7 @@ def _plan(
         of_quick, loads_of_quick = matrix.quick()
         places, loads = places if disks else of_quick, loads if workloads else loads_of_quick
         loads = matrix.smaller(loads) if file_systems else loads
-    if native:
-        loads = tuple(load for load in loads if load.driver == "native")
     cells = run.in_files(run.plan(places, tuple(schedulers), loads), file_systems)
-    if native and not cells:
-        raise InputError("--host: the native driver issues none of these workloads")
-    if not cells:
-        raise InputError("--load: the matrix has none of these workloads on these disks")
     if sample > len(cells):
         raise InputError(f"--sample: {sample} of {len(cells)} cells")
     return Random(seed).sample(cells, sample) if sample else cells

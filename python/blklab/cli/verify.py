@@ -111,8 +111,8 @@ def verify(
     ] = False,
 ) -> None:
     """Run the same workloads on the simulator and in a real kernel, and compare them: those of a
-    fixed matrix, your own job files, or jobs drawn at random. With --host on that host, such as
-    --host cpus=4 for the default one; without, on a host on which CPU work takes no time.
+    fixed matrix, your own job files, or jobs drawn at random. The host is that of all other
+    commands, or of --host, such as --host guest, on which CPU work takes no time.
 
     Ends with exit code 1 if the simulator misses its bar, or if a cell cannot be compared because a
     run of it has failed; the other cells are compared all the same.

@@ -338,7 +338,7 @@ static int take_back(struct disk *d, const struct blklab_exchange *x)
 	 * process's next one come at one instant, which bfq takes for a negative think time.
 	 */
 	if (x->done_count)
-		ndelay(1);
+		ndelay(BLKLAB_INTERRUPT_NS);
 	return 0;
 }
 

@@ -13,7 +13,8 @@
  * does it. Without a process that computes, the wrapper changes nothing.
  *
  * Calls through the page cache compute inside the kernel (work.patch): a thread that has given its CPU
- * and its costs (BLKLAB_THREAD) owes for what it has copied, and pays before others notice. The times
+ * and its costs (BLKLAB_THREAD) owes for what it has copied, and pays before others notice. An I/O of libaio
+ * works when it ends, on the CPU of the thread that has submitted it. The times
  * at which the modelled CPUs are free again are memory that the kernel and the processes share (mmap()).
  */
 
@@ -47,7 +48,7 @@
 #define BLKLAB_WORK	_IOW('B', 16, __u64)
 /* A run begins: what chance has decided about tags is the same as in the simulator. */
 #define BLKLAB_BEGIN	_IO('B', 17)
-/* What calls of this thread through the page cache cost. */
+/* What I/O of this thread costs. */
 #define BLKLAB_THREAD	_IOW('B', 18, struct costs)
 
 /* The most CPUs that a modelled host has, as in the simulator. */
@@ -61,6 +62,8 @@ struct costs {
 	__u64 copy_mb_s;
 	/* When the times of CPUs begin, on CLOCK_MONOTONIC. */
 	__u64 epoch_ns;
+	/* The end of an I/O of libaio; 0: no time. */
+	__u64 complete_ns;
 };
 
 /* The work of one hardware queue. */
@@ -214,6 +217,29 @@ void blklab_pay(void)
 	now_ns = ktime_get_ns() - t->costs.epoch_ns;
 	*free = max(*free, now_ns) + cost_ns;
 	compute(t->costs.epoch_ns + *free);
+}
+
+u64 blklab_began(void)
+{
+	struct thread *t = xa_load(&threads, task_pid_nr(current));
+
+	return t && t->costs.complete_ns ? task_pid_nr(current) : 0;
+}
+
+u64 blklab_ended(u64 began)
+{
+	struct thread *t = began ? xa_load(&threads, began) : NULL;
+	unsigned long flags;
+	u64 now_ns, *free;
+
+	if (!t)
+		return 0;
+	local_irq_save(flags);
+	now_ns = ktime_get_ns() - t->costs.epoch_ns + BLKLAB_INTERRUPT_NS;
+	local_irq_restore(flags);
+	free = &free_ns[t->costs.cpu];
+	*free = max(*free, now_ns) + t->costs.complete_ns;
+	return *free;
 }
 
 static long set_costs(void __user *from)

@@ -48,6 +48,8 @@ pub struct Process<'a> {
     cpu: u16,
     /// The kernel does the CPU work of its calls through the page cache.
     is_charged_in_calls: bool,
+    /// The kernel does the CPU work of its completions.
+    is_charged_at_ends: bool,
     /// Completions that can be taken and whose CPU work is counted.
     counted: u32,
     sleeps: u64,
@@ -76,6 +78,7 @@ impl<'a> Process<'a> {
         if job.queueing.direct {
             queue.touch_buffers();
         }
+        let is_of_aio = job.queueing.direct && engine == Engine::Libaio;
         let mut issuer = Issuer::new(spec, run.seed);
         issuer.start(now);
         Ok(Process {
@@ -90,6 +93,7 @@ impl<'a> Process<'a> {
             now,
             cpu,
             is_charged_in_calls: works_in_calls && run.work.charge_calls(cpu, run.epoch),
+            is_charged_at_ends: is_of_aio && run.work.charge_completions(cpu, run.epoch),
             counted: 0,
             sleeps: 0,
         })
@@ -197,30 +201,44 @@ impl<'a> Process<'a> {
         self.queue.prepare(Request { durable: durable.itself, ..request });
         self.queue.submit(1)?;
         self.queue.wait(1, 1)?;
+        self.look();
+        self.wake(1)?;
         let (_, moved) = self.queue.take().expect("it was waited for");
         if durable.flushed {
-            // It runs after the write, too.
+            self.files.get(unit.file).0.sync_data()?;
             self.look();
             self.work_until(self.run.work.wake(self.cpu, self.now))?;
-            self.files.get(unit.file).0.sync_data()?;
         }
         moved
+    }
+
+    /// Works until the process runs that has waited for so many completions.
+    fn wake(&mut self, count: u32) -> io::Result<()> {
+        let work = self.run.work;
+        let at = match self.queue.done_at(count) {
+            Some(done) => work.woken(self.cpu, self.now, done),
+            None if self.is_charged_at_ends => self.now,
+            None => work.wake(self.cpu, self.now),
+        };
+        self.work_until(at)
     }
 
     /// I/O by a blocking engine.
     fn block_on(&mut self, slot: u32, unit: IoUnit) -> io::Result<()> {
         let (file, start) = self.files.get(unit.file);
         let (at, len) = (start + unit.offset, unit.len);
-        let done = match (unit.direction, self.as_files) {
-            (Direction::Trim, _) => sys::discard(file, at, len.into()).map(|()| len)?,
+        let as_files = self.as_files.filter(|_| unit.direction != Direction::Trim);
+        let done = match (unit.direction, as_files) {
             (_, Some(how)) => self.move_as_file(slot, &unit, how)?,
+            (Direction::Trim, None) => sys::discard(file, at, len.into()).map(|()| len)?,
             (Direction::Read, None) => pread(file, self.queue.buffer(slot, len as usize), at)? as u32,
             (Direction::Write, None) => pwrite(file, self.queue.buffer(slot, len as usize), at)? as u32,
         };
         self.look();
         let is_durable =
             unit.direction == Direction::Write && self.spec.job.durability.mode != SyncMode::None;
-        if self.spec.job.queueing.direct || (is_durable && self.run.work.flushes()) {
+        let waits_for_disk = self.spec.job.queueing.direct || (is_durable && self.run.work.flushes());
+        if waits_for_disk && as_files.is_none() {
             self.work_until(self.run.work.wake(self.cpu, self.now))?;
         }
         self.issuer.submitted(1);
@@ -240,7 +258,7 @@ impl<'a> Process<'a> {
         self.issuer.submitted(self.prepared.len() as u32);
         // It may have slept for a tag; fio counts the I/Os as issued when the call returns.
         let slept = self.spec.job.queueing.engine == Engine::Libaio && self.look();
-        if slept && !self.run.work.is_free() {
+        if slept && !self.is_charged_at_ends && !self.run.work.is_free() {
             // The CPU has done the work of what has completed meanwhile.
             self.queue.gather()?;
             self.counted = self.queue.ready();
@@ -257,7 +275,7 @@ impl<'a> Process<'a> {
         self.submit(least)?;
         self.queue.wait(least, most)?;
         let waited = self.look();
-        self.work_on_completions(waited)?;
+        self.work_on_completions(waited, least)?;
         let count = self.queue.ready().min(most);
         self.counted = self.counted.saturating_sub(count);
         for _ in 0..count {
@@ -268,11 +286,18 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// The CPU work of the completions that can be taken. If the process has waited for one, it runs
-    /// on when that one's is done, and finds those that came meanwhile.
-    fn work_on_completions(&mut self, waited: bool) -> io::Result<()> {
+    /// The CPU work of the completions that can be taken. If the process has waited for `least`, it runs
+    /// on when that of the last one is done, and finds those that came meanwhile.
+    fn work_on_completions(&mut self, waited: bool, least: u32) -> io::Result<()> {
         let work = self.run.work;
         if work.is_free() {
+            return Ok(());
+        }
+        if self.is_charged_at_ends {
+            if waited {
+                self.wake(least)?;
+                self.queue.gather()?;
+            }
             return Ok(());
         }
         // All that are there, also beyond those to reap now.

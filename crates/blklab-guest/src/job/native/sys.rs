@@ -27,24 +27,26 @@ pub fn work_until(driver: &File, at: Nanos) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What this thread's calls through the page cache cost (`struct costs`).
+/// What I/O of this thread costs (`struct costs`).
 #[repr(C)]
-pub struct CallCosts {
+pub struct ThreadCosts {
     /// The modelled CPU on which the thread stays.
     pub cpu: u64,
-    /// A call, without copying.
+    /// A call through the page cache, without copying.
     pub call_ns: u64,
     /// Copying; 0 if it takes no time.
     pub copy_mb_s: u64,
     /// When the times of CPUs begin, on the clock.
     pub epoch_ns: u64,
+    /// The end of an I/O of libaio; 0 if it takes no time.
+    pub complete_ns: u64,
 }
 
-/// From now on the kernel charges this thread's calls through the page cache. An error if it cannot.
-pub fn charge_calls(driver: &File, costs: &CallCosts) -> io::Result<()> {
+/// From now on the kernel charges this thread's I/O. An error if it cannot.
+pub fn charge_thread(driver: &File, costs: &ThreadCosts) -> io::Result<()> {
     /// `BLKLAB_THREAD`.
-    const THREAD: libc::Ioctl = opcode::write::<CallCosts>(b'B', 18) as libc::Ioctl;
-    // SAFETY: the kernel reads four numbers from the address.
+    const THREAD: libc::Ioctl = opcode::write::<ThreadCosts>(b'B', 18) as libc::Ioctl;
+    // SAFETY: the kernel reads five numbers from the address.
     let result = unsafe { libc::ioctl(driver.as_raw_fd(), THREAD, ptr::from_ref(costs)) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -12,9 +12,10 @@
 //!
 //! A buffered call works inside the kernel, which charges the process for it at the simulator's points
 //! (`rigs/kernel/work.patch`). Where it cannot, and for io_uring, whose calls threads of the kernel may
-//! finish, all is before the call.
+//! finish, all is before the call. The end of an I/O of libaio is charged there, too, whatever its process does
+//! meanwhile.
 //!
-//! Left out: work during a process's own sleep is counted when the process sees the completion.
+//! Left out: with io_uring that work is counted when the process sees the completion.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +27,7 @@ use blklab_core::units::Nanos;
 use blklab_core::workload::machine;
 use blklab_core::workload::plan::ProcessSpec;
 
-use super::sys::{self, CallCosts};
+use super::sys::{self, ThreadCosts};
 use super::times::CpuTimes;
 
 /// The CPUs of the modelled host, and the lock of its scheduler.
@@ -61,14 +62,22 @@ impl Work {
     /// From now on the kernel does the work of the calling thread's calls through the page cache; false if
     /// it cannot. The run began at `epoch` of the clock.
     pub fn charge_calls(&self, cpu: u16, epoch: Nanos) -> bool {
-        let Some(driver) = &self.driver else { return false };
-        let costs = CallCosts {
-            cpu: cpu.into(),
-            call_ns: self.host.syscall.0,
-            copy_mb_s: self.host.copy_mb_s,
-            epoch_ns: epoch.0,
-        };
-        sys::charge_calls(driver, &costs).is_ok()
+        let (call_ns, copy_mb_s) = (self.host.syscall.0, self.host.copy_mb_s);
+        self.charge(ThreadCosts { call_ns, copy_mb_s, ..self.nothing(cpu, epoch) })
+    }
+
+    /// The same of the ends of its I/Os of libaio.
+    pub fn charge_completions(&self, cpu: u16, epoch: Nanos) -> bool {
+        let complete_ns = self.host.complete.0;
+        complete_ns > 0 && self.charge(ThreadCosts { complete_ns, ..self.nothing(cpu, epoch) })
+    }
+
+    fn nothing(&self, cpu: u16, epoch: Nanos) -> ThreadCosts {
+        ThreadCosts { cpu: cpu.into(), call_ns: 0, copy_mb_s: 0, epoch_ns: epoch.0, complete_ns: 0 }
+    }
+
+    fn charge(&self, costs: ThreadCosts) -> bool {
+        self.driver.as_ref().is_some_and(|driver| sys::charge_thread(driver, &costs).is_ok())
     }
 
     /// The calling process works until that time of the clock.
@@ -117,6 +126,17 @@ impl Work {
             return now;
         }
         self.with(cpu, |cpus, _| cpus.work_woken(cpu, now, self.host.complete))
+    }
+
+    /// When the process that waits for a completion runs, whose work the kernel has charged: it came at `now`,
+    /// and is done at `done`.
+    pub fn woken(&self, cpu: u16, now: Nanos, done: Nanos) -> Nanos {
+        // The CPU was idle, and needs time until the process runs.
+        let was_idle = self.host.wake > Nanos::ZERO && done == now + self.host.complete;
+        if was_idle {
+            self.compute(cpu, now, self.host.wake);
+        }
+        if was_idle { done + self.host.wake } else { done }
     }
 
     /// Completions for which the process does not wait.

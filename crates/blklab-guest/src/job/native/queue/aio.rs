@@ -7,7 +7,8 @@
 use std::io;
 use std::ptr;
 
-use super::{Request, Taken, outcome};
+use super::{Done, Request, Taken, outcome};
+use blklab_core::units::Nanos;
 use blklab_replay::aio::{Context, Event, Iocb, UNPLUGGED_MAX, lengthen_for_a_plug};
 
 /// An asynchronous I/O context.
@@ -106,6 +107,13 @@ impl Aio {
     /// Completions that can be taken.
     pub fn ready(&self) -> u32 {
         (self.got - self.next) as u32
+    }
+
+    /// See `Queue::done_at`.
+    pub fn done_at(&self, count: u32) -> Done {
+        let last = self.events[..self.got].get(self.next + count as usize - 1)?;
+        // `rigs/kernel/work.patch`
+        (last.result2 > 0).then_some(Nanos(last.result2 as u64))
     }
 
     /// The next completion.

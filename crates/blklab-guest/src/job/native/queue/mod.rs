@@ -6,6 +6,7 @@ mod ring;
 use std::io;
 use std::os::fd::RawFd;
 
+use blklab_core::units::Nanos;
 use blklab_core::workload::spec::Engine;
 use blklab_disk::shared::Buffers;
 
@@ -32,6 +33,10 @@ pub struct Request {
 
 /// A completion: the slot and the number of bytes.
 type Taken = (u32, io::Result<u32>);
+
+/// When the CPU has done the work of a completion, in nanoseconds since the epoch; `None` if the kernel does not
+/// charge it.
+type Done = Option<Nanos>;
 
 /// Reads and writes in flight, each with its own buffer.
 pub struct Queue {
@@ -114,6 +119,14 @@ impl Queue {
             Handles::None => 0,
             Handles::Aio(aio) => aio.ready(),
             Handles::Ring(ring) => ring.ready(),
+        }
+    }
+
+    /// When the work of the last of so many completions is done that can be taken.
+    pub fn done_at(&self, count: u32) -> Done {
+        match &self.engine {
+            Handles::Aio(aio) => aio.done_at(count),
+            Handles::None | Handles::Ring(_) => None,
         }
     }
 
