@@ -20,9 +20,10 @@ import pytest
 import blklab
 from blklab.agreement import draw, jobs
 from blklab.agreement.measure import Cell, Figures
+from blklab.agreement.run import as_in_guest
 from blklab.agreement.shares import BOUNDS, shares
 from blklab.agreement.verdict import meets
-from blklab.domain import core
+from blklab.domain import core, specs
 from blklab.errors import InputError, StoppedError
 from tests import real_kernel
 from tests.test_cli import failing, run
@@ -171,6 +172,17 @@ def test_shares_are_by_scheduler_and_each_figure_has_its_own() -> None:
     assert first.within["p99_ns"] == pytest.approx((2 / 3,) * 3)
     assert first.met == pytest.approx((2 / 3 + 1 + 2 / 3) / 3)
     assert second.met == 1
+
+
+def test_a_job_with_io_that_a_guest_cannot_have_as_of_files_has_partitions_on_both_rigs(
+    tmp_path: Path,
+) -> None:
+    direct, mixed = tmp_path / "direct.fio", tmp_path / "mixed.fio"
+    direct.write_text("[a]\ndirect=1\nsize=1m\n")
+    mixed.write_text("[a]\ndirect=1\nsize=1m\n[b]\nsize=1m\n")
+    host = {"partitions": 0, "cpus": 4}
+    assert as_in_guest(host, specs.workload(direct)) == host
+    assert as_in_guest(host, specs.workload(mixed)) == {"partitions": 1, "cpus": 4}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ _FAIR = ("bfq", "bfq:low_latency=0")
 SCHEDULERS = _PLAIN + _FAIR
 
 _QUARTER = "@quarter@"
+_LONGER = 5
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Load:
     text: str
     """``@quarter@`` stands for a quarter of the run's time."""
     least_seconds: float = 0.0
-    """The shortest run."""
+    """The shortest run, but not more than `_LONGER` times as long as others on that disk."""
     to_the_end: bool = False
     """It ends with its files, after any time."""
     schedulers: tuple[str, ...] = SCHEDULERS
@@ -32,7 +33,8 @@ class Load:
 
     def entry(self, seconds: float) -> Entry:
         """The job file for a disk on which a run lasts `seconds`."""
-        lasts_ms = round(max(seconds, self.least_seconds) * 1000)
+        least = min(self.least_seconds, _LONGER * seconds)
+        lasts_ms = round(max(seconds, least) * 1000)
         limits = "" if self.to_the_end else f"[global]\ntime_based\nruntime={lasts_ms}ms\n"
         text = self.text.replace(_QUARTER, f"{lasts_ms // 4}ms")
         return Entry(self.name, Path(f"{self.name}.fio"), limits + text)

@@ -4,4 +4,5 @@
 pub(crate) mod few;
 pub(crate) mod lists;
 pub(crate) mod ordered;
+pub(crate) mod rbtree;
 pub(crate) mod sorted;

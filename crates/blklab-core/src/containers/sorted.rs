@@ -161,13 +161,6 @@ impl<T: Copy + PartialEq> Sorted<T> {
         entries.get(entries.first_from(sector)).or_else(|| self.first_behind(piece))
     }
 
-    /// The highest entry below `sector`.
-    #[inline]
-    pub fn highest_below(&self, sector: Sector) -> Option<T> {
-        let piece = self.piece_of(sector);
-        self.before(piece, self.piece(piece).first_from(sector))
-    }
-
     /// The next entry above `id`, which was inserted with this sector.
     #[inline]
     pub fn above(&self, sector: Sector, id: T) -> Option<T> {
@@ -332,8 +325,6 @@ mod tests {
                     }
                     4 => {
                         prop_assert_eq!(sorted.at_or_above(Sector(sector)), first(&|s| s >= sector));
-                        let below = model.iter().rev().find(|entry| entry.0 < sector);
-                        prop_assert_eq!(sorted.highest_below(Sector(sector)), below.map(|entry| RequestId(entry.1)));
                     }
                     5 => prop_assert_eq!(sorted.starting_at(Sector(sector)), first(&|s| s == sector)),
                     _ => {}

@@ -214,8 +214,11 @@ impl Bfq {
     pub(super) fn move_in_positions(&mut self, q: QueueId) {
         let queue = &self.queues[q.index()];
         let keeps_out = self.is_too_late_to_merge(q) || queue.is_idle_class();
-        let next = queue.backlog.next().filter(|_| !keeps_out).map(|next| self.requests.sector(next));
-        self.positions.set(q, self.group(q), next);
+        let group = self.group(q);
+        let Bfq { positions, queues, requests, .. } = self;
+        positions.set(q, group, !keeps_out, |other| {
+            queues[other.index()].backlog.next().map(|next| requests.sector(next))
+        });
     }
 
     /// A queue of the same group whose next request is near `sector`.
