@@ -201,7 +201,7 @@ fn after_a_flush_the_next_completion_runs_the_queue() {
 /// The worker runs the queue once for the flush and once because a request was refused. With the last
 /// refusals some time ago, the second run takes everything out of the software queue.
 #[test]
-fn what_waits_behind_processes_that_sync_gets_its_turn_once_the_queue_is_no_longer_busy() {
+fn requests_behind_processes_that_sync_have_their_turn_once_the_queue_is_no_longer_busy() {
     let mut rig = Rig::new("none");
     let writers = [9_000, 90_000];
     let reads = [100, 200, 300];
