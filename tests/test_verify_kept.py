@@ -28,7 +28,7 @@ IN_FILE_SYSTEMS = ("ext4", "xfs", "btrfs", "btrfs:nodatacow")
 """Those of `make verify`."""
 
 
-@pytest.fixture(scope="module", params=["verify", "verify-guest", "verify-files"])
+@pytest.fixture(scope="module", params=["verify", "verify-files"])
 def kept(request: pytest.FixtureRequest) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((DATA / f"{request.param}.json").read_text())
     found["table"] = request.param

@@ -53,24 +53,6 @@ def verify_shares() -> str:
     )
 
 
-def verify_guest() -> str:
-    """The cells on a host whose CPU work takes no time: how many agree, by workload."""
-    kept = _verified("verify-guest")
-    cells = kept["cells"]
-    rows = []
-    for load in dict.fromkeys(cell["load"] for cell in cells):
-        own = [cell for cell in cells if cell["load"] == load]
-        counts = (len(own), sum(cell["meets_bar"] for cell in own), sum(map(_is_equal, own)))
-        rows.append((code(load), *map(str, counts)))
-    share = f"{kept['met']} of {len(cells)} cells are within the bar"
-    return (
-        table(("workload", "cells", "in the bar", "the same"), rows, right=(1, 2, 3))
-        + f"\n{share}, and in {kept['equal']} all figures are the same. Made by `blklab "
-        f"verify --host guest` with blklab {kept['version']} against {kept['kernel']}, seed "
-        f"{kept['seed']}{_queue(kept)}. Each cell is in `docs/data/verify-guest.json`.\n"
-    )
-
-
 def verify_files() -> str:
     """The cells whose files are in a file system: how many agree, by file system and disk, and the
     workloads that do not."""

@@ -159,22 +159,6 @@ impl<K: Copy + Ord + Default> Members<K> {
     pub fn last(&self, set: &Set) -> Option<u32> {
         self.end(set, true)
     }
-
-    /// The last member with a key up to `key`, and the first with a greater one.
-    pub fn around(&self, set: &Set, key: K) -> (Option<u32>, Option<u32>) {
-        let (mut at, mut below, mut above) = (set.root, None, None);
-        while at != NIL {
-            let node = &self.nodes[at as usize];
-            if node.key <= key {
-                below = Some(at);
-                at = node.right;
-            } else {
-                above = Some(at);
-                at = node.left;
-            }
-        }
-        (below, above)
-    }
 }
 
 #[cfg(test)]
@@ -217,9 +201,6 @@ mod tests {
                 for (set, model) in sets.iter().zip(&model) {
                     prop_assert_eq!(members.first(set), model.first().map(|entry| entry.2));
                     prop_assert_eq!(members.last(set), model.last().map(|entry| entry.2));
-                    let below = model.iter().rev().find(|entry| entry.0 <= key).map(|entry| entry.2);
-                    let above = model.iter().find(|entry| entry.0 > key).map(|entry| entry.2);
-                    prop_assert_eq!(members.around(set, key), (below, above));
                 }
             }
         }

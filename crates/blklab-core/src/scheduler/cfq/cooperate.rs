@@ -1,13 +1,23 @@
 //! Processes that read one area together share a queue, and get their own queues again when they no
 //! longer do.
 
+use slab::Slab;
+
 use super::Cfq;
 use super::kinds::{Class, QueueId};
 use super::parts::contexts::{ContextId, Contexts};
 use super::parts::positions::is_close;
+use super::parts::requests::Requests;
+use super::queue::ProcessQueue;
 use crate::request::ProcessId;
 use crate::scheduler::journal::{Decision, EndReason};
 use crate::units::{Nanos, Sector};
+
+/// The sector of a queue's next request; the queue has a position.
+pub(super) fn next_of(queues: &Slab<ProcessQueue>, requests: &Requests, q: QueueId) -> u64 {
+    let next = queues[q].backlog.next().expect("a queue with a position has a request");
+    requests.sector(next).0
+}
 
 impl Cfq {
     /// `cfq_rq_close`
@@ -17,12 +27,8 @@ impl Cfq {
 
     /// A queue of the same level whose next request is close to the end of the last one
     /// (`cfqq_close`).
-    fn closest(&self, level: u8) -> Option<QueueId> {
-        let next_of = |q: QueueId| {
-            let next = self.queues[q].backlog.next().expect("a queue with a position has a request");
-            self.requests.sector(next).0
-        };
-        self.positions.closest(level, self.head.0, next_of)
+    fn close(&self, level: u8) -> Option<QueueId> {
+        self.positions.close(level, self.head.0, |q| next_of(&self.queues, &self.requests, q))
     }
 
     /// A queue that continues where this queue, now empty, stopped (`cfq_close_cooperator`).
@@ -32,7 +38,7 @@ impl Cfq {
         if queue.class == Class::Idle || !queue.sync || queue.seeks.is_seeky() || alone {
             return None;
         }
-        self.closest(queue.level).filter(|&other| {
+        self.close(queue.level).filter(|&other| {
             let other = &self.queues[other];
             let is_like_it = other.group == queue.group && other.class == queue.class;
             is_like_it && other.sync && !other.seeks.is_seeky()

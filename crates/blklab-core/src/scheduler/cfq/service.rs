@@ -1,6 +1,7 @@
 //! Queues become busy, and are put in the order of service.
 
 use super::Cfq;
+use super::cooperate::next_of;
 use super::kinds::{Class, QueueId};
 use super::parts::service_trees::Due;
 
@@ -50,7 +51,8 @@ impl Cfq {
     pub(super) fn note_position(&mut self, q: QueueId) {
         let queue = &self.queues[q];
         let next = queue.backlog.next().filter(|_| queue.class != Class::Idle);
-        let sector = next.map(|next| self.requests.sector(next).0);
-        self.positions.set(q, queue.level, sector);
+        let (sector, level) = (next.map(|next| self.requests.sector(next).0), queue.level);
+        let Cfq { positions, queues, requests, .. } = self;
+        positions.set(q, level, sector, |other| next_of(queues, requests, other));
     }
 }

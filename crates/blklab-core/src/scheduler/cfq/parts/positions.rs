@@ -2,12 +2,14 @@
 //! other.
 //!
 //! Follows the `prio_trees` of Linux 4.12: the queues of each priority level are sorted by the
-//! sector of their next request. Of two queues with the same sector only the first is listed. Of
-//! two queues that are both close to a sector the nearer is taken; the kernel takes the one that
-//! its tree shows first.
+//! sector of their next request. Of two queues with the same sector only the first is listed. A search looks first at the
+//! queue at which it ends, and then at the one on the other side of the sector: so the tree has the kernel's shape. A queue
+//! stays where it is while it is served, though its next request changes; queues are compared by those of the moment.
+
+use std::cmp::Ordering;
 
 use super::super::kinds::QueueId;
-use crate::containers::ordered::{Members, Set};
+use crate::containers::rbtree::{Found, Place, Trees};
 
 const LEVELS: usize = 8;
 /// Two requests no further apart than this are close (`CFQQ_CLOSE_THR`).
@@ -18,18 +20,17 @@ pub(in crate::scheduler::cfq) fn is_close(a: u64, b: u64) -> bool {
     a.abs_diff(b) <= CLOSE_SECTORS
 }
 
-/// Queues by level and by the sector of their next request when they were listed.
+/// Queues by level and by the sector of their next request, which `next_of` gives for any listed one.
 #[derive(Debug)]
 pub(in crate::scheduler::cfq) struct Positions {
-    members: Members<u64>,
-    levels: [Set; LEVELS],
+    trees: Trees,
     /// By queue.
     listed: Vec<bool>,
 }
 
 impl Positions {
     pub fn new() -> Positions {
-        Positions { members: Members::default(), levels: [Set::EMPTY; LEVELS], listed: Vec::new() }
+        Positions { trees: Trees::new(LEVELS), listed: Vec::new() }
     }
 
     /// A new queue is not listed.
@@ -47,16 +48,11 @@ impl Positions {
 
     /// The queue's next request is now at `next`; `None`: the queue must not be found
     /// (`cfq_prio_tree_add`).
-    pub fn set(&mut self, q: QueueId, level: u8, next: Option<u64>) {
-        if self.listed[q] && next == Some(self.members.key(q as u32)) {
-            return;
-        }
+    pub fn set(&mut self, q: QueueId, level: u8, next: Option<u64>, next_of: impl Fn(QueueId) -> u64) {
         self.leave(q, level);
         let Some(sector) = next else { return };
-        let set = &mut self.levels[usize::from(level)];
-        let (below, _) = self.members.around(set, sector);
-        if below.is_none_or(|below| self.members.key(below) != sector) {
-            self.members.insert(set, sector, q as u32);
+        if let Found::Below(place) = self.search(level, sector, next_of) {
+            self.trees.insert(usize::from(level), q as u32, place);
             self.listed[q] = true;
         }
     }
@@ -64,19 +60,29 @@ impl Positions {
     /// The queue must no longer be found.
     pub fn leave(&mut self, q: QueueId, level: u8) {
         if std::mem::take(&mut self.listed[q]) {
-            self.members.remove(&mut self.levels[usize::from(level)], q as u32);
+            self.trees.remove(usize::from(level), q as u32);
         }
     }
 
-    /// A queue of the level whose next request, given by `next_of`, is close to `place`
-    /// (`cfqq_close`).
-    pub fn closest(&self, level: u8, place: u64, next_of: impl Fn(QueueId) -> u64) -> Option<QueueId> {
-        let (below, above) = self.members.around(&self.levels[usize::from(level)], place);
-        if let Some(exact) = below.filter(|&q| self.members.key(q) == place) {
-            return Some(exact as QueueId);
-        }
-        let both = below.into_iter().chain(above).map(|q| q as QueueId);
-        both.filter(|&q| is_close(next_of(q), place)).min_by_key(|&q| next_of(q).abs_diff(place))
+    /// A queue of the level whose next request is close to `place` (`cfqq_close`).
+    pub fn close(&self, level: u8, place: u64, next_of: impl Fn(QueueId) -> u64) -> Option<QueueId> {
+        let end = match self.search(level, place, &next_of) {
+            Found::At(node) => return Some(node as QueueId),
+            Found::Below(found) => found.map(|Place { parent, .. }| parent)?,
+        };
+        let next = |node: u32| next_of(node as QueueId);
+        let is_near = |&node: &u32| is_close(next(node), place);
+        let other = || match next(end) < place {
+            true => self.trees.after(end),
+            false => self.trees.before(end),
+        };
+        let found = Some(end).filter(is_near).or_else(|| other().filter(is_near))?;
+        Some(found as QueueId)
+    }
+
+    fn search(&self, level: u8, sector: u64, next_of: impl Fn(QueueId) -> u64) -> Found {
+        let order = |node: u32| -> Ordering { sector.cmp(&next_of(node as QueueId)) };
+        self.trees.search(usize::from(level), order)
     }
 }
 
@@ -88,22 +94,33 @@ mod tests {
         let mut positions = Positions::new();
         for (q, &sector) in sectors.iter().enumerate() {
             positions.queue_made(q);
-            positions.set(q, 4, Some(sector));
+            positions.set(q, 4, Some(sector), |other| sectors[other]);
         }
         positions
     }
 
     #[test]
-    fn the_nearer_of_two_close_queues_of_the_level_is_found() {
+    fn a_close_queue_of_the_level_is_found_first_that_at_which_the_search_ends() {
         let sectors = [100_000, 104_000, 130_000];
-        let positions = positions(&sectors);
-        let closest = |level, place| positions.closest(level, place, |q| sectors[q]);
-        assert_eq!(closest(4, 104_000), Some(1));
-        assert_eq!(closest(4, 101_000), Some(0));
-        assert_eq!(closest(4, 103_000), Some(1));
-        assert_eq!(closest(4, 130_000 - CLOSE_SECTORS), Some(2));
-        assert_eq!(closest(4, 115_000), None);
-        assert_eq!(closest(3, 104_000), None);
+        let listed = positions(&sectors);
+        let close = |level, place| listed.close(level, place, |q| sectors[q]);
+        assert_eq!(close(4, 104_000), Some(1));
+        assert_eq!(close(4, 101_000), Some(0));
+        assert_eq!(close(4, 103_000), Some(0), "below the second, which is the root");
+        assert_eq!(close(4, 130_000 - CLOSE_SECTORS), Some(2));
+        assert_eq!(close(4, 115_000), None);
+        assert_eq!(close(3, 104_000), None);
+        let two = positions(&sectors[..2]);
+        assert_eq!(two.close(4, 100_100, |q| sectors[q]), Some(1), "the first is the root");
+    }
+
+    #[test]
+    fn a_queue_keeps_its_place_while_its_next_request_changes() {
+        let mut next = [100_000, 500_000];
+        let listed = positions(&next);
+        next[0] = 900_000;
+        assert_eq!(listed.close(4, 900_000, |q| next[q]), Some(0), "it is the root");
+        assert_eq!(listed.close(4, 500_000, |q| next[q]), None, "below the root the search goes to the left");
     }
 
     #[test]
@@ -111,8 +128,8 @@ mod tests {
         let mut positions = positions(&[100, 100]);
         assert!(positions.is_listed(0) && !positions.is_listed(1));
         positions.leave(1, 4);
-        assert_eq!(positions.closest(4, 100, |_| 100), Some(0));
-        positions.set(0, 4, None);
-        assert_eq!(positions.closest(4, 100, |_| 100), None);
+        assert_eq!(positions.close(4, 100, |_| 100), Some(0));
+        positions.set(0, 4, None, |_| 100);
+        assert_eq!(positions.close(4, 100, |_| 100), None);
     }
 }
