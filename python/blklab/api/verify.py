@@ -117,7 +117,7 @@ def verify(
         host: values of the modelled host on both rigs in place of the default ones.
         file_systems: ``ext4``, ``xfs``, ``btrfs``, ``btrfs:nodatacow`` or ``f2fs``: files are in
             each of them, laid out before, at the same places of the disk on both rigs; the matrix
-            has three disks then. Empty means partitions of the bare disk.
+            has three disks then. Empty means the bare disk.
         max_parallel, on: as of `compare`; files are laid out on this machine.
 
     Raises:

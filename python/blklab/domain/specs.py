@@ -89,13 +89,14 @@ def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
 
 def host(changes: Iterable[str]) -> dict[str, int]:
     """``name=value`` or several with commas: tunables of the host and its page cache. ``@FILE``
-    stands for the values of a host file, ``guest`` for those of `GUEST`; values given beside it
+    stands for the values of a host file, ``guest`` for those of `GUEST` but the version of Linux,
+    since a guest of any kernel is one; values given beside it
     replace its own."""
     with core.core_types():
         stands_for, given = _core.host_spec(utf8(",".join(changes)))
     base: Mapping[str, int] = {}
     if stands_for == _GUEST:
-        base = GUEST
+        base = {name: value for name, value in GUEST.items() if name != "kernel"}
     elif stands_for is not None:
         base = host_file(Path(stands_for.removeprefix(_FILE)))
     values = {**base, **dict(given)}

@@ -133,20 +133,15 @@ impl Block {
             self.run_marked(now, disk);
         }
         self.flushes.worker = Worker::Asleep;
+        let asked_for = self.to_run.clone();
         match (self.rules.peeks, self.flushes.request) {
-            (false, Some(flush)) => {
-                self.hw_queues[0].refused.put_first(flush);
-                let runs_after: Vec<u16> = self.to_run.clone();
-                self.mark(0);
-                if !runs_after.is_empty() {
-                    self.run_marked(now, disk);
-                    runs_after.into_iter().for_each(|hw_queue| self.mark(hw_queue));
-                }
-            }
-            _ => {
-                self.flushes.waits_for_room = true;
-                self.mark(0);
-            }
+            (false, Some(flush)) => self.hw_queues[0].refused.put_first(flush),
+            _ => self.flushes.waits_for_room = true,
+        }
+        self.mark(0);
+        if !self.rules.peeks && !asked_for.is_empty() {
+            self.run_marked(now, disk);
+            asked_for.into_iter().for_each(|hw_queue| self.mark(hw_queue));
         }
     }
 

@@ -1,8 +1,8 @@
 //! A red-black tree with the shape of the kernel's.
 //!
-//! Where the kernel takes the node at which a search has ended, and not the nearest one, the shape of the tree decides. It
-//! follows from the order of insertions and removals, if both restore the balance as `lib/rbtree.c` does. For everything
-//! else [`super::sorted`] is faster.
+//! Where the kernel takes the node at which a search has ended, and not the nearest one, the shape of the tree decides. The
+//! shape follows from the order of insertions and removals, if both restore the balance as `lib/rbtree.c` does. For
+//! everything else [`super::sorted`] is faster.
 //!
 //! Nodes are numbers of the caller's, each in one tree at a time; the caller compares.
 
@@ -98,16 +98,7 @@ impl Trees {
         let lacks_black = if left == NIL || right == NIL {
             let child = if left == NIL { right } else { left };
             self.replace(tree, node, child);
-            if child != NIL {
-                // A lone child is red.
-                let child = self.at(child);
-                (child.parent, child.red) = (parent, red);
-                NIL
-            } else if red {
-                NIL
-            } else {
-                parent
-            }
+            self.fill_gap(parent, child, red)
         } else {
             self.remove_inner(tree, node)
         };
@@ -116,38 +107,44 @@ impl Trees {
         }
     }
 
-    /// The same of a node with two children, whose place its successor takes: the node that lacks a black one below.
+    /// Removes a node with two children. The next node in order takes its place. The result is that of
+    /// [`Trees::fill_gap`].
     fn remove_inner(&mut self, tree: usize, node: u32) -> u32 {
         let Node { parent: above, children: [left, right], red } = self.nodes[node as usize];
         let mut successor = right;
         while self.child(successor, 0) != NIL {
             successor = self.child(successor, 0);
         }
-        let moved = self.child(successor, 1);
-        let mut parent = self.nodes[successor as usize].parent;
-        if parent == node {
-            parent = successor;
+        let Node { parent: before, children: [_, moved], red: was_red } = self.nodes[successor as usize];
+        let gap = if before == node {
+            successor
         } else {
-            self.at(parent).children[0] = moved;
+            self.at(before).children[0] = moved;
             self.at(successor).children[1] = right;
             self.at(right).parent = successor;
-        }
+            before
+        };
         self.at(successor).children[0] = left;
         self.at(left).parent = successor;
         self.replace(tree, node, successor);
-        let was_red = self.nodes[successor as usize].red;
-        let lacks_black = if moved != NIL {
-            let moved = self.at(moved);
-            (moved.parent, moved.red) = (parent, false);
+        let successor = self.at(successor);
+        (successor.parent, successor.red) = (above, red);
+        self.fill_gap(gap, moved, was_red)
+    }
+
+    /// Below `parent` a node has left its place to its only child, if it had one. The result is `parent` if a black node
+    /// is missing there now, otherwise none.
+    fn fill_gap(&mut self, parent: u32, child: u32, was_red: bool) -> u32 {
+        if child != NIL {
+            // An only child is red, and so the node was black.
+            let child = self.at(child);
+            (child.parent, child.red) = (parent, false);
             NIL
         } else if was_red {
             NIL
         } else {
             parent
-        };
-        let successor = self.at(successor);
-        (successor.parent, successor.red) = (above, red);
-        lacks_black
+        }
     }
 
     /// `__rb_insert`: the node is red, and its parent may be.
@@ -182,11 +179,11 @@ impl Trees {
         }
     }
 
-    /// `____rb_erase_color`: below `parent`, on the side of a missing child or of `node`, one black node is missing.
+    /// Restores the balance where a black node is missing below `parent`, on the side that has no child
+    /// (`____rb_erase_color`).
     fn balance_removal(&mut self, tree: usize, mut parent: u32) {
         let mut node = NIL;
         loop {
-            // Both children are missing only where nothing is to be done.
             let side = usize::from(node != self.child(parent, 0));
             let mut sibling = self.child(parent, 1 - side);
             if self.is_red(sibling) {

@@ -1,4 +1,4 @@
-//! Requests, or other things, in order of a sector.
+//! Requests in order of a sector.
 //!
 //! A sorted vector while it is short, because shifting a few cache lines is faster than following
 //! the pointers of the kernel's red-black tree. A longer one is kept in pieces of bounded length:
@@ -14,12 +14,12 @@ use crate::units::Sector;
 /// The largest number of entries in a piece: 1 KiB.
 const PIECE: usize = 64;
 
-type Entry<T> = (Sector, T);
+type Entry = (Sector, RequestId);
 
 /// Consecutive entries.
 #[derive(Clone, Debug)]
-struct Piece<T> {
-    entries: Vec<Entry<T>>,
+struct Piece {
+    entries: Vec<Entry>,
     /// The sector of the first entry, kept where there are several pieces.
     low: Sector,
     /// The result of the last search. A bio is looked up and then inserted at the same sector, a
@@ -27,18 +27,18 @@ struct Piece<T> {
     hint: Cell<usize>,
 }
 
-impl<T: Copy + PartialEq> Piece<T> {
-    fn with_capacity(entries: usize) -> Piece<T> {
+impl Piece {
+    fn with_capacity(entries: usize) -> Piece {
         Piece { entries: Vec::with_capacity(entries), low: Sector(0), hint: Cell::new(0) }
     }
 
     #[inline]
-    fn get(&self, index: usize) -> Option<T> {
+    fn get(&self, index: usize) -> Option<RequestId> {
         self.entries.get(index).map(|entry| entry.1)
     }
 
     #[inline]
-    fn last(&self) -> Option<T> {
+    fn last(&self) -> Option<RequestId> {
         self.entries.last().map(|entry| entry.1)
     }
 
@@ -57,38 +57,38 @@ impl<T: Copy + PartialEq> Piece<T> {
     }
 
     #[inline]
-    fn position(&self, sector: Sector, id: T) -> Option<usize> {
+    fn position(&self, sector: Sector, id: RequestId) -> Option<usize> {
         let first = self.first_from(sector);
         let among_equals = self.entries[first..].iter().position(|entry| entry.1 == id);
         among_equals.map(|place| first + place)
     }
 
     #[inline]
-    fn insert(&mut self, sector: Sector, id: T) {
+    fn insert(&mut self, sector: Sector, id: RequestId) {
         let behind_equals = self.first_from(sector.offset(1));
         self.entries.insert(behind_equals, (sector, id));
     }
 
     #[inline]
-    fn starting_at(&self, sector: Sector) -> Option<T> {
+    fn starting_at(&self, sector: Sector) -> Option<RequestId> {
         self.entries.get(self.first_from(sector)).filter(|entry| entry.0 == sector).map(|entry| entry.1)
     }
 }
 
-/// Things by sector; those with equal sectors in order of arrival (`elv_rb_add`).
+/// Requests by sector; those with equal sectors in order of arrival (`elv_rb_add`).
 #[derive(Clone, Debug)]
-pub(crate) struct Sorted<T = RequestId> {
+pub(crate) struct Sorted {
     /// The lowest entries; all entries if `pieces` is 0.
-    first: Piece<T>,
+    first: Piece,
     /// The next `pieces` pieces, none of them empty, followed by empty ones.
-    more: Vec<Piece<T>>,
+    more: Vec<Piece>,
     pieces: usize,
     /// Entries in `more`.
     len_of_more: usize,
 }
 
-impl<T: Copy + PartialEq> Default for Sorted<T> {
-    fn default() -> Sorted<T> {
+impl Default for Sorted {
+    fn default() -> Sorted {
         Sorted::with_capacity(0)
     }
 }
@@ -96,9 +96,9 @@ impl<T: Copy + PartialEq> Default for Sorted<T> {
 /// Why a search for an entry cannot fail.
 const SORTED_IN: &str = "the entry is where it was sorted in";
 
-impl<T: Copy + PartialEq> Sorted<T> {
+impl Sorted {
     /// With room for some entries at once.
-    pub fn with_capacity(entries: usize) -> Sorted<T> {
+    pub fn with_capacity(entries: usize) -> Sorted {
         let first = Piece::with_capacity(entries.min(PIECE));
         Sorted { first, more: Vec::new(), pieces: 0, len_of_more: 0 }
     }
@@ -114,7 +114,7 @@ impl<T: Copy + PartialEq> Sorted<T> {
     }
 
     #[inline]
-    pub fn insert(&mut self, sector: Sector, id: T) {
+    pub fn insert(&mut self, sector: Sector, id: RequestId) {
         if self.pieces == 0 && self.first.entries.len() < PIECE {
             self.first.insert(sector, id);
         } else {
@@ -125,7 +125,7 @@ impl<T: Copy + PartialEq> Sorted<T> {
     /// Removes `id`, which was inserted with this sector. Returns its neighbours, as
     /// [`Sorted::beside`].
     #[inline]
-    pub fn remove(&mut self, sector: Sector, id: T) -> (Option<T>, Option<T>) {
+    pub fn remove(&mut self, sector: Sector, id: RequestId) -> (Option<RequestId>, Option<RequestId>) {
         if self.pieces > 0 {
             let beside = self.beside(sector, id);
             self.remove_in_pieces(sector, id);
@@ -138,13 +138,13 @@ impl<T: Copy + PartialEq> Sorted<T> {
 
     /// The lowest entry.
     #[inline]
-    pub fn first(&self) -> Option<T> {
+    pub fn first(&self) -> Option<RequestId> {
         self.first.get(0)
     }
 
     /// An entry exactly at `sector`.
     #[inline]
-    pub fn starting_at(&self, sector: Sector) -> Option<T> {
+    pub fn starting_at(&self, sector: Sector) -> Option<RequestId> {
         if self.pieces == 0 {
             return self.first.starting_at(sector);
         }
@@ -155,7 +155,7 @@ impl<T: Copy + PartialEq> Sorted<T> {
 
     /// The lowest entry at or above `sector`.
     #[inline]
-    pub fn at_or_above(&self, sector: Sector) -> Option<T> {
+    pub fn at_or_above(&self, sector: Sector) -> Option<RequestId> {
         let piece = self.piece_of(sector);
         let entries = self.piece(piece);
         entries.get(entries.first_from(sector)).or_else(|| self.first_behind(piece))
@@ -163,21 +163,21 @@ impl<T: Copy + PartialEq> Sorted<T> {
 
     /// The next entry above `id`, which was inserted with this sector.
     #[inline]
-    pub fn above(&self, sector: Sector, id: T) -> Option<T> {
+    pub fn above(&self, sector: Sector, id: RequestId) -> Option<RequestId> {
         let (piece, index) = self.position(sector, id);
         self.piece(piece).get(index + 1).or_else(|| self.first_behind(piece))
     }
 
     /// The next entry below.
     #[inline]
-    pub fn below(&self, sector: Sector, id: T) -> Option<T> {
+    pub fn below(&self, sector: Sector, id: RequestId) -> Option<RequestId> {
         let (piece, index) = self.position(sector, id);
         self.before(piece, index)
     }
 
     /// The next entry below; and the next above, which is the lowest of all for the highest.
     #[inline]
-    pub fn beside(&self, sector: Sector, id: T) -> (Option<T>, Option<T>) {
+    pub fn beside(&self, sector: Sector, id: RequestId) -> (Option<RequestId>, Option<RequestId>) {
         let (piece, index) = self.position(sector, id);
         let above = self.piece(piece).get(index + 1).or_else(|| self.first_behind(piece));
         (self.before(piece, index), above.or_else(|| self.first().filter(|&lowest| lowest != id)))
@@ -193,24 +193,24 @@ impl<T: Copy + PartialEq> Sorted<T> {
     }
 
     #[inline]
-    fn piece(&self, number: usize) -> &Piece<T> {
+    fn piece(&self, number: usize) -> &Piece {
         if number == 0 { &self.first } else { &self.more[number - 1] }
     }
 
     #[inline]
-    fn piece_mut(&mut self, number: usize) -> &mut Piece<T> {
+    fn piece_mut(&mut self, number: usize) -> &mut Piece {
         if number == 0 { &mut self.first } else { &mut self.more[number - 1] }
     }
 
     /// The first entry of the next piece.
     #[inline]
-    fn first_behind(&self, piece: usize) -> Option<T> {
+    fn first_behind(&self, piece: usize) -> Option<RequestId> {
         if piece < self.pieces { self.more[piece].get(0) } else { None }
     }
 
     /// The entry before the one with this index in the piece.
     #[inline]
-    fn before(&self, piece: usize, index: usize) -> Option<T> {
+    fn before(&self, piece: usize, index: usize) -> Option<RequestId> {
         match (piece, index) {
             (0, 0) => None,
             (_, 0) => self.piece(piece - 1).last(),
@@ -220,7 +220,7 @@ impl<T: Copy + PartialEq> Sorted<T> {
 
     /// The piece of `id`, and its index there.
     #[inline]
-    fn position(&self, sector: Sector, id: T) -> (usize, usize) {
+    fn position(&self, sector: Sector, id: RequestId) -> (usize, usize) {
         if self.pieces == 0 {
             return (0, self.first.position(sector, id).expect(SORTED_IN));
         }
@@ -230,7 +230,7 @@ impl<T: Copy + PartialEq> Sorted<T> {
         found.expect(SORTED_IN)
     }
 
-    fn insert_in_pieces(&mut self, sector: Sector, id: T) {
+    fn insert_in_pieces(&mut self, sector: Sector, id: RequestId) {
         let mut piece = self.piece_of(sector.offset(1));
         if self.piece(piece).entries.len() == PIECE {
             self.cut(piece);
@@ -256,7 +256,7 @@ impl<T: Copy + PartialEq> Sorted<T> {
         self.more[piece].entries = upper;
     }
 
-    fn remove_in_pieces(&mut self, sector: Sector, id: T) {
+    fn remove_in_pieces(&mut self, sector: Sector, id: RequestId) {
         let (piece, index) = self.position(sector, id);
         let from = self.piece_mut(piece);
         from.entries.remove(index);

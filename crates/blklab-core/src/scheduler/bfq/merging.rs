@@ -5,10 +5,10 @@
 
 use super::Bfq;
 use super::parts::QueueId;
-use super::parts::seek::is_close;
 use super::parts::tasks::{Saved, TaskIndex};
 use crate::request::RequestId;
 use crate::scheduler::journal::Decision;
+use crate::scheduler::shared::positions::is_close;
 use crate::units::Sector;
 
 /// Queues created within this time of each other may get a stable merge.
@@ -216,7 +216,7 @@ impl Bfq {
         let keeps_out = self.is_too_late_to_merge(q) || queue.is_idle_class();
         let group = self.group(q);
         let Bfq { positions, queues, requests, .. } = self;
-        positions.set(q, group, !keeps_out, |other| {
+        positions.set(q, group as usize, !keeps_out, |other| {
             queues[other.index()].backlog.next().map(|next| requests.sector(next))
         });
     }
@@ -227,6 +227,6 @@ impl Bfq {
             let next = self.queues[other.index()].backlog.next();
             next.map(|next| self.requests.sector(next))
         };
-        self.positions.find_close(self.group(q), sector, next_of)
+        self.positions.find_close(self.group(q) as usize, sector, next_of)
     }
 }

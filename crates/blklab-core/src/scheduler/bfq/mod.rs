@@ -64,6 +64,7 @@ mod tunables;
 
 use super::journal::Journal;
 use super::shared::merge::MergeIndex;
+use super::shared::positions::Positions;
 use super::shared::wf2q::Wf2q;
 use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
 use crate::request::{Bio, Op, ProcessId, RequestId};
@@ -77,7 +78,6 @@ use parts::depth::Depths;
 use parts::idle_timer::IdleTimer;
 use parts::injection::Injection;
 use parts::peak_rate::PeakRate;
-use parts::positions::Positions;
 use parts::queueing::QueueingWatch;
 use parts::raising::Spans;
 use parts::requests::Requests;
@@ -106,7 +106,7 @@ pub struct Bfq {
     async_queues: Vec<Option<QueueId>>,
     /// By group: the queue created last, and the sectors of next requests.
     last_created: Vec<Option<QueueId>>,
-    positions: Positions,
+    positions: Positions<QueueId>,
 
     requests: Requests,
     merges: MergeIndex,

@@ -59,7 +59,7 @@ impl Bfq {
         }
         self.wf2q.leave_group(q, self.clock.run);
         self.replace_last_created(q, None);
-        self.positions.leave(q, self.group(q));
+        self.positions.leave(q, self.group(q) as usize);
         self.wf2q.enter_group(q, to);
         if is_pending {
             self.wf2q.count_pending(q);

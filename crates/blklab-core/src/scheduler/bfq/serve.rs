@@ -135,7 +135,7 @@ impl Bfq {
             self.set_budget(q, 0);
             self.reset_service(q);
         }
-        self.positions.leave(q, self.group(q));
+        self.positions.leave(q, self.group(q) as usize);
     }
 
     /// Ends the slice of the queue in service (`bfq_bfqq_expire`).

@@ -6,29 +6,29 @@ use slab::Slab;
 use super::Cfq;
 use super::kinds::{Class, QueueId};
 use super::parts::contexts::{ContextId, Contexts};
-use super::parts::positions::is_close;
 use super::parts::requests::Requests;
 use super::queue::ProcessQueue;
 use crate::request::ProcessId;
 use crate::scheduler::journal::{Decision, EndReason};
+use crate::scheduler::shared::positions::is_close;
 use crate::units::{Nanos, Sector};
 
-/// The sector of a queue's next request; the queue has a position.
-pub(super) fn next_of(queues: &Slab<ProcessQueue>, requests: &Requests, q: QueueId) -> u64 {
-    let next = queues[q].backlog.next().expect("a queue with a position has a request");
-    requests.sector(next).0
+/// The sector of a queue's next request.
+pub(super) fn next_of(queues: &Slab<ProcessQueue>, requests: &Requests, q: QueueId) -> Option<Sector> {
+    queues[q].backlog.next().map(|next| requests.sector(next))
 }
 
 impl Cfq {
     /// `cfq_rq_close`
     pub(super) fn is_close(&self, sector: Sector) -> bool {
-        is_close(sector.0, self.head.0)
+        is_close(sector, self.head)
     }
 
     /// A queue of the same level whose next request is close to the end of the last one
     /// (`cfqq_close`).
     fn close(&self, level: u8) -> Option<QueueId> {
-        self.positions.close(level, self.head.0, |q| next_of(&self.queues, &self.requests, q))
+        let next_of = |q: QueueId| next_of(&self.queues, &self.requests, q);
+        self.positions.find_close(usize::from(level), self.head, next_of)
     }
 
     /// A queue that continues where this queue, now empty, stopped (`cfq_close_cooperator`).

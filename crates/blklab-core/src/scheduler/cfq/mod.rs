@@ -70,6 +70,7 @@ mod tests;
 use super::journal::{self, Decision, Journal};
 use super::shared::idling::Idling;
 use super::shared::merge::MergeIndex;
+use super::shared::positions::Positions;
 use super::{CgroupId, Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
 use crate::request::{Bio, PrioClass, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
@@ -79,7 +80,6 @@ use parts::contexts::{ContextId, Contexts};
 use parts::counts::Counts;
 use parts::groups::Groups;
 use parts::lengths::Lengths;
-use parts::positions::Positions;
 use parts::queueing::QueueingWatch;
 use parts::requests::Requests;
 use parts::service_trees::ServiceTrees;
@@ -89,6 +89,9 @@ use parts::workload::Workload;
 use queue::ProcessQueue;
 use slab::Slab;
 use tunables::{TUNABLES, Tuned};
+
+/// Priority levels.
+const LEVELS: usize = 8;
 
 /// A request of one page may still grow by merges.
 const PAGE_SECTORS: u32 = 4096 / 512;
@@ -108,7 +111,7 @@ pub struct Cfq {
     queues: Slab<ProcessQueue>,
     contexts: Contexts,
     sharing: Sharing,
-    positions: Positions,
+    positions: Positions<QueueId>,
 
     groups: Groups,
     trees: ServiceTrees,
@@ -202,7 +205,7 @@ impl Scheduler for Cfq {
             queues: Slab::new(),
             contexts: Contexts::default(),
             sharing: Sharing::default(),
-            positions: Positions::new(),
+            positions: Positions::new(LEVELS),
             groups: Groups::new(cgroups),
             trees: ServiceTrees::new(cgroups.len()),
             shares: Shares::new(cgroups),

@@ -36,7 +36,7 @@ impl Cfq {
     pub(super) fn removed(&mut self, id: RequestId, q: QueueId) {
         let queue = &self.queues[q];
         if queue.backlog.is_empty() {
-            self.positions.leave(q, queue.level);
+            self.positions.leave(q, usize::from(queue.level));
         }
         self.merges.remove(id);
         self.counts.removed();

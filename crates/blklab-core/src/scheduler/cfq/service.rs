@@ -35,7 +35,7 @@ impl Cfq {
     pub(super) fn remove_busy(&mut self, q: QueueId) {
         let queue = &self.queues[q];
         self.trees.remove(q);
-        self.positions.leave(q, queue.level);
+        self.positions.leave(q, usize::from(queue.level));
         self.counts.queue_becomes_idle(queue.sync);
         self.group_loses_queue(queue.group);
     }
@@ -50,9 +50,8 @@ impl Cfq {
     /// is listed at that sector (`cfq_prio_tree_add`).
     pub(super) fn note_position(&mut self, q: QueueId) {
         let queue = &self.queues[q];
-        let next = queue.backlog.next().filter(|_| queue.class != Class::Idle);
-        let (sector, level) = (next.map(|next| self.requests.sector(next).0), queue.level);
+        let (may_be_found, level) = (queue.class != Class::Idle, usize::from(queue.level));
         let Cfq { positions, queues, requests, .. } = self;
-        positions.set(q, level, sector, |other| next_of(queues, requests, other));
+        positions.set(q, level, may_be_found, |other| next_of(queues, requests, other));
     }
 }

@@ -128,8 +128,8 @@ impl Work {
         self.with(cpu, |cpus, _| cpus.work_woken(cpu, now, self.host.complete))
     }
 
-    /// When the process that waits for a completion runs, whose work the kernel has charged: it came at `now`,
-    /// and is done at `done`.
+    /// When a process runs that has waited for a completion, which came at `now`. The kernel has charged the
+    /// completion's work, which is done at `done`.
     pub fn woken(&self, cpu: u16, now: Nanos, done: Nanos) -> Nanos {
         // The CPU was idle, and needs time until the process runs.
         let was_idle = self.host.wake > Nanos::ZERO && done == now + self.host.complete;

@@ -12,7 +12,6 @@ pub(super) mod injection;
 pub(super) mod learnt;
 pub(super) mod pace;
 pub(super) mod peak_rate;
-pub(super) mod positions;
 pub(super) mod queueing;
 pub(super) mod raising;
 pub(super) mod requests;

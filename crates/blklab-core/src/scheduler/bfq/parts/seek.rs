@@ -1,22 +1,21 @@
-//! Distances on a disk: what is a seek, and what is close.
+//! Distances on a disk: what is a seek.
 //!
 //! A seek takes milliseconds on a hard disk. BFQ does not measure it; it looks at the distance in
-//! sectors between the end of one request and the start of the next, and asks three questions:
+//! sectors between the end of one request and the start of the next, and asks two questions:
 //!
 //! * Does a queue seek ([`SeekHistory`])? If mostly, the disk idles for it for a shorter time, it counts
 //!   as slow, it is not merged with other queues, and a shared queue is split. If always, it is not
 //!   soft real-time.
 //! * Is a request close to the one before it at the disk ([`is_seeky`])? Then it belongs to the
 //!   sequential part of a sample of the disk's rate (`peak_rate.rs`).
-//! * Are two queues at the same place ([`is_close`])? Then they may be merged (`merging.rs`).
 //!
 //! A history is one bit for each of the last 32 requests of a queue, and the end of the last one. It
 //! changes with each request that comes, before that request's end is stored. A new queue has one seek,
 //! because the kernel assumes that its first request needs one. On flash a large request is no seek,
 //! wherever it is.
 //!
-//! Follows `bfq_update_io_seektime`, `BFQ_RQ_SEEKY`, `BFQQ_SEEKY`, `BFQQ_TOTALLY_SEEKY` and
-//! `bfq_rq_close_to_sector` of Linux 7.3. Left out: nothing; sector 0 means
+//! Follows `bfq_update_io_seektime`, `BFQ_RQ_SEEKY`, `BFQQ_SEEKY` and `BFQQ_TOTALLY_SEEKY`
+//! of Linux 7.3. Left out: nothing; sector 0 means
 //! "not known" in the kernel too.
 
 use crate::units::Sector;
@@ -25,8 +24,6 @@ use crate::units::Sector;
 const SEEK_SECTORS: u64 = 8 * 100;
 /// `BFQQ_SECT_THR_NONROT`: on flash large requests cost no seek, wherever they are.
 pub(in crate::scheduler::bfq) const LARGE_SECTORS: u32 = 2 * 32;
-/// `BFQQ_CLOSE_THR`: requests this close to each other may come from cooperating processes.
-const CLOSE_SECTORS: u64 = 8 * 1024;
 
 /// `queue/rotational`.
 #[derive(Clone, Copy, Debug)]
@@ -42,11 +39,6 @@ pub(in crate::scheduler::bfq) fn is_seeky(
     sectors: u32,
 ) -> bool {
     last.0 != 0 && sector.0.abs_diff(last.0) > SEEK_SECTORS && (disk.rotational || sectors < LARGE_SECTORS)
-}
-
-/// `bfq_rq_close_to_sector`.
-pub(in crate::scheduler::bfq) fn is_close(a: Sector, b: Sector) -> bool {
-    a.0.abs_diff(b.0) <= CLOSE_SECTORS
 }
 
 /// The last 32 requests of a queue.

@@ -7,7 +7,6 @@ pub(super) mod counts;
 pub(super) mod groups;
 pub(super) mod idle_window;
 pub(super) mod lengths;
-pub(super) mod positions;
 pub(super) mod queueing;
 pub(super) mod requests;
 pub(super) mod seeks;

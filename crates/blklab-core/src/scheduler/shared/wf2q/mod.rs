@@ -40,6 +40,7 @@ mod tree;
 mod weights;
 
 use crate::request::PrioClass;
+use crate::scheduler::shared::positions::Numbered;
 use crate::scheduler::tasks::{Cgroup, CgroupId};
 use crate::ticks::Ticks;
 use crate::units::Nanos;
@@ -55,6 +56,12 @@ impl LeafId {
     /// indices; those of released leaves are reused.
     pub const fn index(self) -> usize {
         self.0 as usize
+    }
+}
+
+impl Numbered for LeafId {
+    fn number(self) -> usize {
+        self.index()
     }
 }
 
