@@ -12,10 +12,12 @@ import pytest
 import blklab
 from blklab.agreement import matrix
 from blklab.agreement.measure import Cell, Figures, deviation
+from blklab.agreement.run import host as run_host
 from blklab.agreement.verdict import judge, meets
-from blklab.domain import core
+from blklab.domain import core, specs
 from blklab.domain.experiment import RigSpec
 from blklab.errors import InputError
+from blklab.rigs.kernel import cache
 from tests import real_kernel
 from tests.test_cli import failing, run
 
@@ -181,6 +183,14 @@ def test_with_the_version_of_an_older_kernel_the_simulator_agrees_with_it(
     [cell] = found.cells
     assert meets(cell), cell
     assert cell.kernel.ios > 100
+
+
+def test_a_guests_host_goes_with_a_kernel_of_any_version() -> None:
+    older = cache.chosen(real_kernel.older("6.12"))
+    found = run_host(older, specs.host(["guest"]))
+    assert (found["kernel"], found["cpus"], found["submit_ns"]) == (6012, 1, 0)
+    with pytest.raises(InputError, match=r"^--host: kernel=7.3, but the kernel is Linux 6.12"):
+        run_host(older, specs.host(["guest,kernel=7.3"]))
 
 
 def test_a_kernel_is_compared_as_its_own_version_only() -> None:
