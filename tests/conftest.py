@@ -21,6 +21,7 @@ from blklab.domain import core, recordings, scheduler, specs
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
 from blklab.rigs import sim
+from blklab.rigs.kernel import rig
 from blklab.settings import record
 from tests import browser as real_browser
 from tests import fake_core, forked, loop_device, real_kernel, real_postgres, real_tracefs
@@ -93,6 +94,12 @@ def group_of(module: str) -> str:
 def kernel() -> str:
     """Key of the default kernel."""
     return real_kernel.image().parent.name
+
+
+@pytest.fixture(autouse=True, scope="session")
+def impatience() -> None:
+    """A guest that hangs costs a run of all tests ten minutes, not half an hour."""
+    rig._TIMEOUT_S = min(rig._TIMEOUT_S, 600.0)
 
 
 @pytest.fixture(autouse=True)

@@ -121,7 +121,7 @@ def test_an_overwrite_moves_data_in_btrfs_only_and_the_result_says_so(kernel: ca
         ("ext4", "write-durable", "none"),
         ("xfs", "mix-70-30", "kyber"),
         ("xfs", "log-and-reads", "bfq"),
-        ("btrfs:nodatacow", "readers-writer", "mq-deadline"),
+        ("btrfs:nodatacow", "priorities", "bfq"),
     ],
 )
 def test_cells_in_file_systems_are_the_same_to_the_last_digit(
@@ -148,7 +148,8 @@ def test_cells_drawn_from_the_matrix_of_file_systems_agree(kernel: cache.Kernel)
     seed = date.today().toordinal()
     found = blklab.verify(sample=10, seed=seed, file_systems=["ext4", "xfs"], kernel=kernel.key)
     assert len(found.cells) == 10
-    assert sum(map(meets, found.cells)) >= 7, f"--seed {seed}\n{found.text}"
+    # In the kept table 41 of 51 cells are in the bar: fewer than 4 of 10 once in 1,100 days.
+    assert sum(map(meets, found.cells)) >= 4, f"--seed {seed}\n{found.text}"
 
 
 def test_wrong_requests_are_one_line(

@@ -436,6 +436,27 @@ def test_a_program_that_waits_without_sleeping_sees_time_pass_where_the_cpu_is_f
     assert 9_000 < int(said) < 30_000
 
 
+def test_threads_that_pass_a_turn_to_and_fro_until_a_third_wakes_see_time_pass(kernel: str) -> None:
+    """As threads of MariaDB passed a lock; with a free CPU that took no time, and had no end."""
+    program = (
+        "import os, threading, time; ends = [os.pipe(), os.pipe()]; awake = threading.Event(); "
+        "exec('def play(take, give):\\n while not awake.is_set():\\n"
+        "  os.write(give, os.read(take, 1))\\n os.write(give, bytes(1))'); "
+        "of = lambda n: threading.Thread(target=play, args=(ends[n][0], ends[1 - n][1])); "
+        "players = [of(0), of(1)]; "
+        "[one.start() for one in players]; os.write(ends[0][1], bytes(1)); "
+        "began = time.monotonic(); time.sleep(0.02); awake.set(); "
+        "[one.join() for one in players]; print(time.monotonic() - began)"
+    )
+    rig, one = (
+        KernelRig(kernel, cpu="free"),
+        experiment(f'command:python3 -c "{program}"'),
+    )
+    with rig.prepared([one], lambda _: None):
+        said = rig.run(one).raw["output.txt"].decode()
+    assert 0.02 <= float(said) < 1
+
+
 @pytest.mark.parametrize(
     ("call", "each"), [("time.monotonic()", 60_000), ("os.sched_yield()", 6_000)]
 )

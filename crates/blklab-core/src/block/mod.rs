@@ -570,6 +570,7 @@ impl Block {
             self.scheduler.completed(&queue!(self, now), id);
             while let Some(hw_queue) = self.scheduler.woken() {
                 self.mark(hw_queue);
+                self.not_later();
             }
         }
         if self.recording.is_some() {
