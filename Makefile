@@ -90,9 +90,9 @@ $(VENV)/.built: $(VENV)/.created $(RUST_SOURCES) $(PROGRAM_DIR)/.built | $(PLOTL
 	@rm -f $(VENV)/.pgo
 	@touch $@
 
+# By pip: maturin would build the core a second time.
 $(VENV)/.dev: $(VENV)/.built
-	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --extras dev
-	@rm -f $(VENV)/.pgo
+	$(BIN)/pip install --quiet --disable-pip-version-check 'blklab[dev]'
 	@touch $@
 
 test: test-packages check test-rust test-python fuzz-test validate docs  ## Formatting, lints, types, all tests, docs
