@@ -132,7 +132,7 @@ properties:  ## The properties of the Rust tests, with the random inputs of ROUN
 	done
 
 test-python: $(VENV)/.dev $(BIN)/go-tpc  ## The Python tests
-	$(BIN)/pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
+	$(BIN)/pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder --durations 20 --durations-min 20
 
 $(VENV)/.fuzz: $(VENV)/.dev
 	@$(BIN)/pip install --quiet --disable-pip-version-check '$(ATHERIS)' || echo "no $(ATHERIS) for this Python: its targets will be left out"
