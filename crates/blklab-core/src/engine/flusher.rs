@@ -91,6 +91,7 @@ impl Flusher {
         self.pages.begin(true);
         let most = world.pages_at_once(self.pages.end());
         let found = world.cache.next_writeback(self.backing, world.now(), most);
+        world.pass_on_lock(Actor::Flusher(self.backing));
         self.pages.ranges.extend(found);
         found.is_some()
     }

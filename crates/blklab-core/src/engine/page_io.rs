@@ -77,6 +77,8 @@ struct PageIo {
 pub struct PageIos {
     ios: slab::Slab<PageIo>,
     waiters: Vec<(Actor, Wait)>,
+    /// Woken for a page's lock: they have not looked at the page yet.
+    woken_for: Vec<(Actor, FileId, u64)>,
 }
 
 impl PageIos {
@@ -132,10 +134,26 @@ impl PageIos {
         woken.extend(over.into_iter().map(|(actor, _)| actor));
     }
 
-    /// The page is no longer locked: appends to `woken` the actors that wait for it.
+    /// The page is no longer locked: appends to `woken` the first actor that waits for it, which locks it
+    /// next (`WQ_FLAG_EXCLUSIVE` in `folio_wait_bit_common()`). When that has looked at the page, call
+    /// [`PageIos::pass_on_lock`].
     pub fn unlocked(&mut self, file: FileId, page: u64, woken: &mut Vec<Actor>) {
-        let over = self.waiters.extract_if(.., |&mut (_, wait)| wait == Wait::Lock(file, page));
-        woken.extend(over.map(|(actor, _)| actor));
+        let first = self.waiters.iter().position(|&(_, wait)| wait == Wait::Lock(file, page));
+        if let Some(first) = first {
+            let (actor, _) = self.waiters.remove(first);
+            self.woken_for.push((actor, file, page));
+            woken.push(actor);
+        }
+    }
+
+    /// An actor has looked at the page for whose lock it was woken, if it was, and unlocks it.
+    #[inline]
+    pub fn pass_on_lock(&mut self, actor: Actor, cache: &PageCache, woken: &mut Vec<Actor>) {
+        let Some(place) = self.woken_for.iter().position(|&(other, ..)| other == actor) else { return };
+        let (_, file, page) = self.woken_for.remove(place);
+        if !cache.is_locked(file, page) {
+            self.unlocked(file, page, woken);
+        }
     }
 
     /// Puts `actor` to sleep until the event may have come.
@@ -252,6 +270,7 @@ mod tests {
             Wait::Page(file, 1),
             Wait::Lock(file, 1),
             Wait::Page(file, 3),
+            Wait::Lock(file, 1),
         ];
         for (id, wait) in (0..).zip(waits) {
             ios.sleep_until(actor(id), wait);
@@ -263,6 +282,10 @@ mod tests {
         assert_eq!(woken, [2, 0, 4].map(actor));
         woken.clear();
         ios.unlocked(file, 1, &mut woken);
+        assert_eq!(woken, [actor(3)], "one at a time");
+        ios.pass_on_lock(actor(1), &cache, &mut woken);
         assert_eq!(woken, [actor(3)]);
+        ios.pass_on_lock(actor(3), &cache, &mut woken);
+        assert_eq!(woken, [actor(3), actor(5)]);
     }
 }

@@ -193,6 +193,7 @@ fn write_pages(
         if let Some(page) = had_lock.filter(|&page| !world.cache.is_locked(file, page)) {
             world.page_unlocked(file, page);
         }
+        world.pass_on_lock(submitter.actor);
         match step {
             SyncStep::Write(range) => {
                 pages.begin(true);

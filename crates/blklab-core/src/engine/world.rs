@@ -161,10 +161,19 @@ impl World {
         Room { anywhere: 1, at, there: there.max(1) as u32 }
     }
 
-    /// Wakes the actors that wait for the lock of this page.
+    /// Wakes the first actor that waits for the lock of this page.
     pub fn page_unlocked(&mut self, file: FileId, page: u64) {
         self.page_ios.unlocked(file, page, &mut self.woken);
         self.wake_all_woken();
+    }
+
+    /// The actor has looked at the page for whose lock it may have slept: the next one may.
+    #[inline]
+    pub fn pass_on_lock(&mut self, actor: Actor) {
+        self.page_ios.pass_on_lock(actor, &self.cache, &mut self.woken);
+        if !self.woken.is_empty() {
+            self.wake_all_woken();
+        }
     }
 
     /// A process pauses, because too much of the page cache is dirty; it writes `file`.

@@ -37,6 +37,7 @@ impl Process {
             world.wake_flushers();
             step
         };
+        world.pass_on_lock(self.submitter.actor);
         let done = done + step.bytes;
         self.owed.bytes += step.bytes - step.uncopied;
         let at = self.work_off(world);
