@@ -47,6 +47,12 @@ def ran(kernel: str, one: Experiment) -> Result:
         return rig.run(one)
 
 
+def said_on_a_free_cpu(kernel: str, command: str) -> str:
+    rig, one = KernelRig(kernel, cpu="free"), experiment(f"command:{command}")
+    with rig.prepared([one], lambda _: None):
+        return rig.run(one).raw["output.txt"].decode()
+
+
 def refused(kernel: str, one: Experiment) -> str:
     """The only line of the error."""
     with pytest.raises(BlklabError) as error:
@@ -429,11 +435,8 @@ def test_a_program_that_waits_without_sleeping_sees_time_pass_where_the_cpu_is_f
         "import ctypes, os, time; c = ctypes.CDLL(None); w = ctypes.c_int(0); "
         f"was = {reading}; n = next(n for n in range(90_000) if {reading} != was); print(n)"
     )
-    rig, one = KernelRig(kernel, cpu="free"), experiment(f"command:python3 -c '{wait}'")
-    with rig.prepared([one], lambda _: None):
-        said = rig.run(one).raw["output.txt"].decode()
     # The first readings are free. Clock 6 is CLOCK_MONOTONIC_COARSE.
-    assert 9_000 < int(said) < 30_000
+    assert 9_000 < int(said_on_a_free_cpu(kernel, f"python3 -c '{wait}'")) < 30_000
 
 
 def test_threads_that_pass_a_turn_to_and_fro_until_a_third_wakes_see_time_pass(kernel: str) -> None:
@@ -448,13 +451,7 @@ def test_threads_that_pass_a_turn_to_and_fro_until_a_third_wakes_see_time_pass(k
         "began = time.monotonic(); time.sleep(0.02); awake.set(); "
         "[one.join() for one in players]; print(time.monotonic() - began)"
     )
-    rig, one = (
-        KernelRig(kernel, cpu="free"),
-        experiment(f'command:python3 -c "{program}"'),
-    )
-    with rig.prepared([one], lambda _: None):
-        said = rig.run(one).raw["output.txt"].decode()
-    assert 0.02 <= float(said) < 1
+    assert 0.02 <= float(said_on_a_free_cpu(kernel, f'python3 -c "{program}"')) < 1
 
 
 @pytest.mark.parametrize(

@@ -163,19 +163,31 @@ def test_processes_whose_work_takes_time_are_the_same_to_the_last_digit(
     assert cell.kernel.ios > 300
 
 
-def test_a_completion_for_which_bfq_asks_to_be_run_takes_over_the_workers_next_run() -> None:
-    """A work of Linux is queued once. When the simulator's worker ran again at the time that it had
-    planned before, it injected no request of level4 while level0 thought, and p99 was 2.2 times
-    too long."""
+@pytest.mark.parametrize(
+    ("load", "scheduler"),
+    [
+        # A completion for which bfq asks to be run takes over the worker's next run, since a work
+        # of Linux is queued once. When the worker ran at its planned time as well, p99 was 2.2
+        # times too long.
+        ("priorities", "bfq"),
+        # Of the processes that wait for a page's lock one is woken at a time. When all were, others
+        # went on first after a common sync, and p50 was 18 % off.
+        ("deliveries-buffered", "none"),
+    ],
+)
+def test_on_the_default_host_cells_are_the_same_to_the_last_digit(
+    load: str, scheduler: str
+) -> None:
     found = blklab.verify(
-        workloads=["priorities"],
+        workloads=[load],
         disks=["constant:rotational=off,service_us=200,queue_depth=8"],
-        schedulers=["bfq"],
+        schedulers=[scheduler],
         kernel=real_kernel.image().parent.name,
     )
     [cell] = found.cells
     assert cell.sim == cell.kernel
-    assert (cell.order, cell.kernel.ios > 2_000) == (1.0, True)
+    assert cell.order == 1.0
+    assert cell.kernel.ios > 900
 
 
 @pytest.mark.parametrize(

@@ -569,8 +569,7 @@ impl Block {
         if !self.is_none && self.flushes.request != Some(id) {
             self.scheduler.completed(&queue!(self, now), id);
             while let Some(hw_queue) = self.scheduler.woken() {
-                self.mark(hw_queue);
-                self.not_later();
+                self.run_at_once(hw_queue);
             }
         }
         if self.recording.is_some() {

@@ -95,16 +95,22 @@ impl Block {
             restarts |= std::mem::take(&mut queue.restart) | self.rules.always_restarts;
         }
         if restarts && (self.scheduler.waiting() > 0 || self.rules.peeks || !queue.refused.is_empty()) {
-            self.mark(hw_queue);
+            self.run_at_once(hw_queue);
             // The worker was asked for this last.
             self.flushes.goes_first = true;
-            self.not_later();
         }
+    }
+
+    /// The worker runs a hardware queue at once, and not again at the time that it had planned.
+    #[inline]
+    pub(super) fn run_at_once(&mut self, hw_queue: u16) {
+        self.mark(hw_queue);
+        self.not_later();
     }
 
     /// The only worker there is runs earlier than it has planned to: a work of Linux is queued once.
     #[inline]
-    pub(super) fn not_later(&mut self) {
+    fn not_later(&mut self) {
         if self.limits.hw_queues == 1 {
             self.worker_due = Nanos::NEVER;
         }

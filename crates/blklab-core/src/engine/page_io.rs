@@ -146,7 +146,8 @@ impl PageIos {
         }
     }
 
-    /// An actor has looked at the page for whose lock it was woken, if it was, and unlocks it.
+    /// Call when an actor has gone on after it was woken. If it was woken for a page's lock, the lock is free
+    /// again, unless another actor has it: wakes the next that waits for it.
     #[inline]
     pub fn pass_on_lock(&mut self, actor: Actor, cache: &PageCache, woken: &mut Vec<Actor>) {
         let Some(place) = self.woken_for.iter().position(|&(other, ..)| other == actor) else { return };

@@ -167,7 +167,8 @@ impl World {
         self.wake_all_woken();
     }
 
-    /// The actor has looked at the page for whose lock it may have slept: the next one may.
+    /// The actor has gone on after it was woken. If it had slept for a page's lock, wakes the next that waits
+    /// for that lock.
     #[inline]
     pub fn pass_on_lock(&mut self, actor: Actor) {
         self.page_ios.pass_on_lock(actor, &self.cache, &mut self.woken);
