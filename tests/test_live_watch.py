@@ -250,7 +250,9 @@ def test_lines_of_json_have_each_interval_and_the_log_has_the_same_lines(
     # How many there are, a busy machine decides; the kernel counted them all.
     assert 0 < sum(row["requests"] for row in rows) <= counted
     assert 0.4 < last["requests"] / last["reads_per_s"] < 2, "an interval of half a second"
-    assert last["read_bytes_mean"] == 4096
+    # The kernel counts the bytes of an I/O before it counts the I/O, and fio has one at a time: at
+    # either end of the interval the counters may be read between the two.
+    assert abs(last["read_bytes_mean"] - 4096) <= 4096 / last["requests"] + 1
     assert done.stderr.startswith(f"blklab: watched {loop.name} for ")
 
 

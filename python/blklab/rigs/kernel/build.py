@@ -1,7 +1,7 @@
 """From a source and patches to a kernel in the cache.
 
-Objects are stored per source. Another build of it, with other patches or after a change in the
-user's directory, compiles only the files that depend on the changes.
+Objects are stored per source and configuration. Another build of it, with other patches or after a
+change in the user's directory, compiles only the files that depend on the changes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from blklab.base.steps import Steps
 from blklab.errors import InputError
 from blklab.rigs.kernel import cache, changes, config, source, tools
+from blklab.rigs.kernel import objects as objects_of
 from blklab.rigs.kernel.cache import Kernel
 from blklab.rigs.kernel.errors import KernelError
 from blklab.rigs.kernel.make import Make
@@ -160,8 +161,9 @@ def _build_alone(order: _Order, place: Path, lock: int, jobs: int, steps: Steps)
     steps.begin("preparing the source")
     original = order.source.top.joinpath
     patched = changes.put_added(order.files_added, changes.apply(order.patches, original), original)
-    objects, log = place / "objects", place / "make.log"
+    log = place / "make.log"
     log.unlink(missing_ok=True)
+    objects = objects_of.select(place, order.fragment.text())
     objects.mkdir(exist_ok=True)
     unfinished = objects / ".unfinished"
     _distrust(objects, unfinished)
@@ -202,12 +204,12 @@ def _configure(
 ) -> Mapping[str, str]:
     """Write the kernel's configuration, if it may have changed, check it and return it."""
     text = fragment.text()
-    wish, result = make.objects / ".wish", make.objects / ".config"
+    wish, result = make.objects / objects_of.WISH, make.objects / ".config"
     asked = wish.read_text(encoding="utf-8") if wish.is_file() else ""
     if asked != text or not result.is_file() or any("Kconfig" in name for name in changed):
         steps.begin("configuring")
         wish.unlink(missing_ok=True)
-        settings = make.objects / ".wish.new"
+        settings = wish.with_name(f"{objects_of.WISH}.new")
         settings.write_text(text, encoding="utf-8")
         make.run(["allnoconfig"], {"KCONFIG_ALLCONFIG": str(settings)})
         settings.rename(wish)
