@@ -201,13 +201,15 @@ def test_without_a_store_nothing_is_listed(tmp_path: Path) -> None:
 
 
 def test_devices_are_those_of_sysfs() -> None:
-    def there() -> set[str]:
-        return {path.name for path in Path("/sys/class/block").iterdir()}
+    def there() -> dict[str, int]:
+        # A disk that was removed and made again is another directory.
+        return {path.name: path.stat().st_ino for path in Path("/sys/class/block").iterdir()}
 
     # Other tests make and remove loop devices meanwhile.
     before, found, after = there(), blklab.devices(), there()
     names = {one.name for one in found.devices}
-    assert before & after <= names <= before | after
+    stayed = {name for name, number in before.items() if after.get(name) == number}
+    assert stayed <= names <= {*before, *after}
     assert len(found.to_json()["devices"]) == len(found.devices)
     with pytest.raises(InputError, match="nosuch"):
         blklab.devices(["nosuch"])

@@ -114,23 +114,34 @@ def test_an_overwrite_moves_data_in_btrfs_only_and_the_result_says_so(kernel: ca
         assert [note for note in real.notes if "moved" in note] == moved
 
 
+SSD, NVME = "su800-128gb", "950pro-256gb:hw_queues=1"
+
+
 @pytest.mark.parametrize(
-    ("name", "load", "scheduler"),
+    ("name", "load", "disk", "scheduler"),
     [
-        ("ext4", "readers-writer", "mq-deadline"),
-        ("ext4", "write-durable", "none"),
-        ("xfs", "mix-70-30", "kyber"),
-        ("xfs", "log-and-reads", "bfq"),
-        ("btrfs:nodatacow", "priorities", "bfq"),
+        ("ext4", "readers-writer", SSD, "mq-deadline"),
+        ("ext4", "write-durable", SSD, "none"),
+        # Bios of background writeback without the mark; the share of the limits from the start.
+        ("ext4", "write-seq-buffered", SSD, "none"),
+        # A file in several extents, whose pages end one extent after the other.
+        ("ext4", "copy-buffered", NVME, "none"),
+        ("xfs", "mix-70-30", SSD, "kyber"),
+        ("xfs", "log-and-reads", SSD, "bfq"),
+        # Bios of 4,096 folios.
+        ("xfs", "copy-buffered", NVME, "bfq"),
+        ("btrfs:nodatacow", "priorities", SSD, "bfq"),
+        # The read-ahead of btrfs.
+        ("btrfs:nodatacow", "read-seq-buffered", NVME, "none"),
     ],
 )
 def test_cells_in_file_systems_are_the_same_to_the_last_digit(
-    kernel: cache.Kernel, name: str, load: str, scheduler: str
+    kernel: cache.Kernel, name: str, load: str, disk: str, scheduler: str
 ) -> None:
     needs(file_systems.FILE_SYSTEMS[name].kind)
     found = blklab.verify(
         workloads=[load],
-        disks=["su800-128gb"],
+        disks=[disk],
         schedulers=[scheduler],
         file_systems=[name],
         kernel=kernel.key,

@@ -469,8 +469,8 @@ def test_a_program_that_works_between_its_calls_is_not_taken_for_one_that_waits(
     )
     said = ran(kernel, experiment(f'command:python3 -c "{program}"')).raw["output.txt"].decode()
     first, last = map(float, said.split())
-    # If these calls let time pass, each takes up to 131 us more.
-    assert each * 1e-6 < first < each * 60e-6
+    # If these calls let time pass, each takes up to 131 us more; the sum alone takes 0.5 to 20 us.
+    assert each * 0.1e-6 < first < each * 60e-6
     assert last < 4 * first
 
 

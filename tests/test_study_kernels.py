@@ -208,14 +208,24 @@ def test_a_kernel_with_added_files_may_have_schedulers_of_its_own(tmp_path: Path
 
 def test_schedulers_and_host_values_of_the_simulator_only_are_omitted(tmp_path: Path) -> None:
     file = written(tmp_path, '"noop", ')
-    file.write_text(file.read_text().replace("memory_kb", "cpus = 6, memory_kb"))
+    text = file.read_text().replace("memory_kb", "cpus = 6, kernel = 4012, memory_kb")
+    file.write_text(text)
+    [part] = plan(study_files.find(file), Asked("kernel"))
+    assert part.setup is not None
+    # The native driver's processes work on modelled CPUs.
+    assert part.setup.host == {"memory_kb": 524288, "cpus": 6}
+    lacking = ("noop", "the rig 'kernel' has no 'noop'")
+    no_such = ("host kernel=4012", "a guest of the kernel rig has no such setting")
+    assert [(skip.what, skip.why) for skip in part.skipped] == [lacking, no_such]
+    # A program has none.
+    file.write_text(text.replace('"hdparm-buffered"', '"sqlite:insertions=9"'))
     [part] = plan(study_files.find(file), Asked("kernel"))
     assert part.setup is not None
     assert part.setup.host == {"memory_kb": 524288}
+    its_own = "a real program runs on the guest's own CPU and file system"
     assert [(skip.what, skip.why) for skip in part.skipped] == [
-        ("noop", "the rig 'kernel' has no 'noop'"),
-        ("host cpus=6", "a guest of the kernel rig has no such setting"),
-    ]
+        lacking, ("host cpus=6", its_own), no_such
+    ]  # fmt: skip
 
 
 def test_async_depth_lies_with_the_queue_since_linux_7() -> None:

@@ -19,14 +19,12 @@ from blklab.rigs.kernel import cache
 
 MEMORY = "memory_kb=1048576"
 """The memory of a guest: two such guests run at a time."""
-_SIMPLE_READS = ("ext4", "xfs")
-"""File systems with ``iomap_dio_read_simple``."""
 
 
 def in_file_system(host: Mapping[str, int], name: str) -> dict[str, int]:
     """The simulator's host where files are in that file system, and no partitions."""
-    plugs = name.partition(":")[0] not in _SIMPLE_READS
-    return {**host, "partitions": 0, "plugs_small_reads": int(plugs)}
+    given = specs.host([f"partitions=0,file_system={name.partition(':')[0]}"])
+    return {**host, **given}
 
 
 def as_in_guest(host: Mapping[str, int], job: Entry) -> dict[str, int]:
@@ -89,6 +87,23 @@ def plan(
     ]
 
 
+def tasks_of(
+    planned: Planned,
+    kernel: str | None,
+    seed: int,
+    host: Mapping[str, int],
+    files: LaidOut | None,
+) -> list[Task]:
+    """The two runs of a cell, for their whole results: on the simulator, and in a guest of that
+    kernel. `files` are those of a cell in a file system."""
+    real = replace(planned.experiment(seed), host=as_in_guest(host, planned.job), files=files)
+    ours = real
+    if files is not None:
+        ours = replace(real, host=in_file_system(host, files.file_system))
+    guest = RigSpec("kernel", kernel=kernel, driver="native")
+    return [Task(RigSpec("sim"), ours, "result"), Task(guest, real, "result")]
+
+
 def run(
     cells: Sequence[Planned],
     kernel: str | None,
@@ -114,18 +129,11 @@ def run(
         """The results of one cell. They follow each other, so that few results wait for others."""
         planned, where = cells[number], laid_out.get(number)
         assert not isinstance(where, BlklabError), "only cells with files are run"
-        ours = replace(planned.experiment(seed), host=as_in_guest(host, planned.job), files=where)
-        guest = RigSpec("kernel", kernel=kernel, driver="native")
-        on_files = ours
-        if where is not None:
-            on_files = replace(ours, host=in_file_system(host, where.file_system))
-        found = [
-            Task(RigSpec("sim"), on_files, "result"),
-            Task(guest, ours, "result"),
-        ]
+        found = tasks_of(planned, kernel, seed, host, where)
         if chance:
-            slower = replace(on_files, disk=disturbed(planned.disk))
-            found.append(Task(RigSpec("sim"), slower, "result"))
+            ours = found[0].experiment
+            slower = replace(ours, disk=disturbed(planned.disk))
+            found.append(replace(found[0], experiment=slower))
         return found
 
     numbers = [n for n in range(len(cells)) if not isinstance(laid_out.get(n), BlklabError)]

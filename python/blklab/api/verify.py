@@ -10,21 +10,23 @@ from random import Random
 from typing import Any
 
 from blklab.agreement import jobs as own_jobs
-from blklab.agreement import laid_out, matrix, run, shares, verdict
+from blklab.agreement import laid_out, matrix, parted, run, shares, verdict
 from blklab.agreement.laid_out import Layout
 from blklab.agreement.measure import Cell, Uncompared
+from blklab.agreement.parted import Parted
 from blklab.agreement.shares import Shares
 from blklab.agreement.verdict import Verdict, judge
 from blklab.api.listener import SILENT, Listener
 from blklab.base.catalogue import Entry
 from blklab.base.files import check_files, write_whole
 from blklab.base.limits import JOBS_DEFAULT, VERIFY_JOBS_MAX
+from blklab.base.plain import plain
 from blklab.base.signals import Signals
 from blklab.domain import recordings, specs
 from blklab.domain.defaults import LOCAL
 from blklab.domain.experiment import RigSpec
 from blklab.errors import InputError, StoppedError
-from blklab.execute import opened
+from blklab.execute import Executor, opened
 from blklab.rigs import check_workload
 from blklab.rigs.kernel import cache
 from blklab.rigs.kernel import file_systems as file_systems_of
@@ -50,6 +52,8 @@ class Agreement:
     """All cells; more than there are in `cells` and `uncompared` after an interrupt."""
     layouts: tuple[Layout, ...] = ()
     """The files in file systems: options of the mount, and places; empty on bare disks."""
+    differences: tuple[Parted, ...] = ()
+    """Where the rigs part, in the cells that are furthest off, if that was requested."""
 
     @property
     def shares(self) -> tuple[Shares, ...]:
@@ -73,6 +77,8 @@ class Agreement:
             self.layouts,
         )
         data["planned"] = self.planned
+        if self.differences:
+            data["differences"] = plain(self.differences)
         return data | shares.exported(self.cells, self.jobs) if self.jobs else data
 
 
@@ -91,6 +97,7 @@ def verify(
     misses: str | os.PathLike[str] | None = None,
     chance: bool = False,
     buffered: bool = False,
+    differences: int = 0,
     host: Mapping[str, int] | None = None,
     file_systems: Sequence[str] = (),
     max_parallel: int = JOBS_DEFAULT,
@@ -114,6 +121,8 @@ def verify(
         chance: also run the simulator on a disk that is slower by almost nothing, to show the
             effect of chance; for `jobs` and `random`.
         buffered: half of the processes of drawn jobs use the page cache.
+        differences: of this many cells, those that are furthest off, the first request that the
+            rigs do not issue alike; they run once more for it.
         host: values of the modelled host on both rigs in place of the default ones.
         file_systems: ``ext4``, ``xfs``, ``btrfs``, ``btrfs:nodatacow`` or ``f2fs``: files are in
             each of them, laid out before, at the same places of the disk on both rigs; the matrix
@@ -157,6 +166,7 @@ def verify(
     both = run.host(tested, host)
     ended: dict[int, Cell | Uncompared] = {}
     files: dict[int, laid_out.Found] = {}
+    where_parted: list[Parted] = []
 
     def found() -> Agreement:
         in_order = [ended[number] for number in sorted(ended)]
@@ -172,6 +182,7 @@ def verify(
             uncompared,
             len(wanted),
             laid_out.layouts(wanted, files, seed),
+            tuple(where_parted),
         )
 
     def keep() -> Agreement:
@@ -207,6 +218,8 @@ def verify(
                     files=files,
                     chance=chance,
                 )
+            again = parted.Again(wanted, ended, tested.key, seed, both, files)
+            where_parted += _compared(again, differences, place.executor(), listener)
         except (KeyboardInterrupt, SystemExit) as stop:
             if not ended or (file is None and misses is None):
                 raise
@@ -217,6 +230,17 @@ def verify(
             count = f"{len(ended)} of {len(wanted)} cells"
             raise StoppedError(f"interrupted; {where} of {count}") from None
         return keep()
+
+
+def _compared(
+    again: parted.Again, count: int, executor: Executor, listener: Listener
+) -> list[Parted]:
+    """The `count` cells that are furthest off, request by request."""
+    numbers = parted.furthest(again.ended, count)
+    if not numbers:
+        return []
+    with listener.runs(len(numbers), "cells once more, request by request") as tell:
+        return parted.parted(again, numbers, executor, tell)
 
 
 def drawn_jobs(

@@ -10,16 +10,14 @@ import typer
 import blklab
 from blklab.base.plain import plain
 from blklab.base.text import shown
-from blklab.base.units import duration_text, size_text
 from blklab.cli import complete, console
+from blklab.cli.differences import print_difference
 from blklab.cli.listening import Terminal
 from blklab.cli.options import DiskName, HostValues
 from blklab.domain import specs
-from blklab.timelines.decisions import SECTOR_BYTES
 
 if TYPE_CHECKING:
     from blklab import Bisected
-    from blklab.timelines.timeline import Request
 
 
 def bisect(
@@ -97,23 +95,7 @@ def _print(found: Bisected) -> None:
     told = ", ".join(f"{label}: {'same' if found.same[label] else 'other'}" for label in ran)
     print(console.folded(shown(f"runs: {told}"), "", "  "))
     if found.difference is not None:
-        out = console.console()
-        table = console.table("", shown(found.last_same), shown(found.first or ""))
-        first = found.difference.index - len(found.difference.before) + 1
-        pairs = (*found.difference.before, *found.difference.after)
-        for number, (one, other) in enumerate(pairs, first):
-            mark = ">" if number == found.difference.index + 1 else ""
-            table.add_row(f"{mark}{number}", _words(one), _words(other))
-        out.print()
-        out.print(table)
-        out.print("Time of issue, operation, size, sector.")
+        print()
+        print_difference(found.difference, shown(found.last_same), shown(found.first or ""))
     if found.left_out:
         console.print_notes([f"{found.left_out:,} later requests were not compared"])
-
-
-def _words(request: Request | None) -> str:
-    if request is None:
-        return "-"
-    place = f" at {request.sector}" if request.sectors else ""
-    size = f" {size_text(request.sectors * SECTOR_BYTES)}" if request.sectors else ""
-    return shown(f"{duration_text(request.issued_ns)}: {request.op}{size}{place}")

@@ -12,11 +12,13 @@ import blklab
 from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX
 from blklab.base.units import rate_text
 from blklab.cli import complete, console
+from blklab.cli.differences import print_difference
 from blklab.cli.listening import Terminal
 from blklab.cli.options import HostValues, OnPlace, check_jobs
 from blklab.domain import specs
 from blklab.domain.defaults import LOCAL
 from blklab.errors import InputError, RunError
+from blklab.timelines.difference import WORDS
 
 _FIGURES = {"bytes_per_s": "throughput", "p50_ns": "p50", "p99_ns": "p99"}
 
@@ -55,6 +57,15 @@ def verify(
             "nothing: shows the effect of chance.",
         ),
     ] = False,
+    differences: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Of the N cells that are furthest off, the first request that the simulator does "
+            "not issue as the kernel does.",
+        ),
+    ] = 0,
     load: Annotated[
         list[str] | None,
         typer.Option(help="Only these workloads of the matrix; repeatable. [default: all]"),
@@ -127,6 +138,7 @@ def verify(
         misses=misses,
         chance=chance,
         buffered=buffered,
+        differences=differences,
         workloads=load or (),
         schedulers=scheduler or (),
         disks=disk or (),
@@ -185,6 +197,15 @@ def _print_shares(found: blklab.Agreement) -> None:
 
 def _print_end(found: blklab.Agreement) -> None:
     terminal = console.console()
+    for one in found.differences:
+        where = f"{one.cell.load}, {one.cell.scheduler}, {one.cell.place}"
+        same = one.requests if one.difference is None else one.difference.index
+        later = "" if one.difference is None else f", then {WORDS[one.difference.kind]}"
+        terminal.print(f"\n{where}: {same:,} requests are the same{later}")
+        if one.difference is not None:
+            print_difference(one.difference, "simulator", "kernel")
+        if one.left_out:
+            console.print_notes([f"{one.left_out:,} later requests were not compared"])
     for cell in found.uncompared:
         terminal.print(cell.text)
     for name, options in dict.fromkeys((one.file_system, one.mounted) for one in found.layouts):

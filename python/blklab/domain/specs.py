@@ -32,7 +32,7 @@ GUEST: Mapping[str, int] = {
     "budget": -1,
     "partitions": 1,
     "large_folios": 0,
-    "plugs_small_reads": 0,
+    "file_system": 0,
     "clock_ns": 0,
     "interrupt_ns": 1,
     "clock_stands": 1,

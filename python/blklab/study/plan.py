@@ -136,7 +136,7 @@ def _part(study: Study, number: int, asked: Asked, real: live.RealDisk | None) -
     repeats = asked.repeats or (1 if asked.quick else part.repeats)
     try:
         values = part.quick_host if asked.quick else part.host
-        host, not_there = _host(values, rig)
+        host, not_there = _host(values, rig, loads)
         setup = Setup(
             tuple(disks),
             tuple(loads),
@@ -210,8 +210,10 @@ def _missing(study: Study, spec: SchedulerSpec, rig: str, real: live.RealDisk | 
     return ""
 
 
-def _host(values: Mapping[str, int], rig: str) -> tuple[dict[str, int], list[Skipped]]:
-    """Those of the host's values that the rig supports, and the others."""
+def _host(
+    values: Mapping[str, int], rig: str, loads: Iterable[Entry]
+) -> tuple[dict[str, int], list[Skipped]]:
+    """Those of the host's values that the rig supports with these loads, and the others."""
     host = specs.host(f"{name}={value}" for name, value in values.items())
     if rig == live.RIG:
         why = f"with --rig {live.RIG} the host is this machine"
@@ -220,9 +222,17 @@ def _host(values: Mapping[str, int], rig: str) -> tuple[dict[str, int], list[Ski
         return host, []
     from blklab.rigs.kernel import modelled_host
 
-    counts = modelled_host.that_counts("fio")
+    counts, why = (
+        modelled_host.that_counts("native"),
+        "a guest of the kernel rig has no such setting",
+    )
+    if any(map(programs.is_program, loads)):
+        of_jobs, counts = counts, modelled_host.that_counts("fio")
+        its_own = "a real program runs on the guest's own CPU and file system"
+    else:
+        of_jobs, its_own = counts, why
     skipped = [
-        Skipped(f"host {name}={value}", "a guest of the kernel rig has no such setting")
+        Skipped(f"host {name}={value}", its_own if name in of_jobs else why)
         for name, value in host.items()
         if name not in counts
     ]

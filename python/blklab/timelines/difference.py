@@ -31,18 +31,29 @@ class Difference:
     """The requests from the difference on; None after a run's last."""
 
 
+WORDS = {
+    "order": "another request is issued",
+    "size": "a request has another size",
+    "time": "a request is issued at another time",
+    "end": "one of them issues no more requests",
+}
+"""What a kind of difference means."""
+
+
 def in_order_of_issue(timeline: Timeline) -> list[Request]:
     """A timeline's requests by the time at which the disk got them."""
     return sorted(timeline.requests, key=lambda request: (request.issued_ns, request.number))
 
 
-def first_difference(one: Timeline, other: Timeline, *, times: bool) -> Difference | None:
-    """None if all requests are the same: operation, place, size and process, and with `times` the
-    time of issue."""
+def first_difference(
+    one: Timeline, other: Timeline, *, times: bool, processes: bool = True
+) -> Difference | None:
+    """None if all requests are the same: operation, place and size, with `processes` the process,
+    and with `times` the time of issue."""
     left, right = in_order_of_issue(one), in_order_of_issue(other)
     steps = (
-        [_step(request, one, times) for request in left],
-        [_step(request, other, times) for request in right],
+        [_step(request, one, times, processes) for request in left],
+        [_step(request, other, times, processes) for request in right],
     )
     same = zip(*steps, strict=False)
     index = next((at for at, (a, b) in enumerate(same) if a != b), min(len(left), len(right)))
@@ -57,8 +68,8 @@ def first_difference(one: Timeline, other: Timeline, *, times: bool) -> Differen
     )
 
 
-def _step(request: Request, timeline: Timeline, times: bool) -> _Step:
-    process = timeline.rows.get(request.row, "")
+def _step(request: Request, timeline: Timeline, times: bool, processes: bool) -> _Step:
+    process = timeline.rows.get(request.row, "") if processes else ""
     time_ns = request.issued_ns if times else 0
     return (request.op, request.sector, request.sectors, process, time_ns)
 

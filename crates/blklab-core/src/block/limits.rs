@@ -86,6 +86,9 @@ pub fn read_ahead(disk: &DiskLimits, info: &Info, host: &Host, queue: &Settings)
     let follows = disk.rotational
         && host.kernel.rotational_reads_ahead_two_requests
         && info.generation == Generation::MultiQueue;
+    if let Some(own) = host.file_system.read_ahead.filter(|_| !host.partitions) {
+        return own;
+    }
     match queue.get("read_ahead_kb") {
         -1 if follows => {
             let kernels = (kernels_max_kib(info, host) * 2).min(disk.max_hw_sectors);

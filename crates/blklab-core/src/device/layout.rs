@@ -276,6 +276,19 @@ impl Layout {
         Some((place, sectors))
     }
 
+    /// How many of the first pages of `range` lie in one extent; at least one. A volume takes all as
+    /// one bio, whose parts go to its devices.
+    pub fn pages_together(&self, range: PageRange) -> u32 {
+        const PAGE_SECTORS: u32 = (PAGE_BYTES / SECTOR_BYTES) as u32;
+        match self.file(range.file).backing {
+            Backing::Volume(_) => range.pages,
+            Backing::Device(_) => {
+                let (_, sectors) = self.head_of(self.span_of(range));
+                sectors.div_ceil(PAGE_SECTORS).clamp(1, range.pages)
+            }
+        }
+    }
+
     /// The sectors of pages; the last page of a file may be shorter.
     #[inline]
     pub fn span_of(&self, range: PageRange) -> Span {
@@ -371,6 +384,8 @@ mod tests {
         let lengths: Vec<_> =
             std::iter::from_fn(|| layout.next_of(&mut all)).map(|(_, count)| count).collect();
         assert_eq!(lengths, [1000, 1048]);
+        let together = |first, pages| layout.pages_together(PageRange { file: FileId(0), first, pages });
+        assert_eq!([together(0, 3), together(120, 100), together(125, 100), together(255, 1)], [3, 5, 100, 1]);
         assert_eq!(layout.file(FileId(0)).backing, Backing::Device(DeviceId(2)));
         assert_eq!(layout.locate(FileId(1), 0), Location { device: DeviceId(2), sector: Sector(0) });
     }

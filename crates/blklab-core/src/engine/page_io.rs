@@ -213,6 +213,9 @@ impl PageWork {
                 if self.write && host.partitions {
                     let bio = submitter.bio(true);
                     range.pages = devices.pages_of_one_request(clock.now(), layout, whole, bio);
+                } else if self.write {
+                    // A bio ends with the extent, and its pages with it.
+                    range.pages = layout.pages_together(whole);
                 }
                 match range.pages < whole.pages {
                     true => {

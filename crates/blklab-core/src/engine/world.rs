@@ -152,7 +152,7 @@ impl World {
     pub fn pages_at_once(&self, after: Option<(FileId, u64)>) -> Room {
         const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
         if !self.host.partitions {
-            return Room::from(u32::MAX);
+            return Room::from(self.host.writeback_bio_pages());
         }
         let Some((file, at)) = after else { return Room::from(1) };
         let mut span = self.layout.span_of(PageRange { file, first: at, pages: 1 });

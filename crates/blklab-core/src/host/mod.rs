@@ -10,8 +10,12 @@
 
 mod cpus;
 mod driver;
+mod file_system;
 mod lock;
 pub mod spec;
+
+use file_system::FILE_SYSTEMS;
+pub use file_system::FileSystem;
 
 use crate::disk::DiskLimits;
 use crate::kernel::{self, Kernel};
@@ -194,13 +198,13 @@ const OWN: &[Tunable] = &[
                0: files lie in a file system",
     },
     Tunable {
-        name: "plugs_small_reads",
-        unit: Unit::Count,
+        name: "file_system",
+        unit: Unit::Word(FILE_SYSTEMS),
         default: 0,
         min: 0,
-        max: 1,
-        help: "1: a direct read of up to 4 KiB of a file has a plug, as in btrfs and f2fs; 0: it has none, as in ext4 \
-               and XFS since Linux 7.3",
+        max: FILE_SYSTEMS.len() as i64 - 1,
+        help: "the file system of the files: how direct reads of up to 4 KiB and writeback come to the disk; its \
+               journal is not modelled",
     },
     Tunable {
         name: "large_folios",
@@ -251,8 +255,8 @@ pub struct Host {
     pub clock_stands: bool,
     /// Files are partitions: see [`crate::block::Manner::plugged`].
     pub partitions: bool,
-    /// Direct reads of at most a block of a file have a plug: the file system is another than ext4 and XFS.
-    pub plugs_small_reads: bool,
+    /// The files' file system, unless they are partitions.
+    pub file_system: FileSystem,
     /// See [`crate::pagecache::MemoryConfig::large_folios`].
     pub large_folios: bool,
     /// Copying between a process and the page cache; 0: it takes no time.
@@ -279,7 +283,7 @@ impl Host {
         interrupt: Nanos::ZERO,
         clock_stands: false,
         partitions: false,
-        plugs_small_reads: false,
+        file_system: FileSystem::DEFAULT,
         large_folios: true,
         copy_mb_s: 0,
     };
@@ -318,7 +322,7 @@ impl Host {
             interrupt: Nanos(get("interrupt_ns")),
             clock_stands: get("clock_stands") > 0,
             partitions: get("partitions") > 0,
-            plugs_small_reads: get("plugs_small_reads") > 0,
+            file_system: FileSystem::of(settings.get("file_system")),
             large_folios: get("large_folios") > 0,
             copy_mb_s: get("copy_mb_s"),
         }
@@ -331,7 +335,19 @@ impl Host {
 
     /// A direct read of a file of at most a block comes without a plug.
     pub fn reads_blocks_without_plug(&self) -> bool {
-        self.kernel.reads_blocks_without_plug && !self.plugs_small_reads
+        self.kernel.reads_blocks_without_plug && !self.file_system.plugs_small_reads
+    }
+
+    /// Bios of writeback in the background are marked as such. Those of a partition are.
+    pub fn marks_background(&self) -> bool {
+        self.partitions || self.file_system.marks_background
+    }
+
+    /// The most pages of a bio of writeback of a file. Large folios have so many that only other
+    /// limits count.
+    pub fn writeback_bio_pages(&self) -> u32 {
+        let FileSystem { bio_folios, bio_pages, .. } = self.file_system;
+        if self.large_folios { bio_pages } else { bio_pages.min(bio_folios) }
     }
 
     /// CPU work costs nothing, and neither does the scheduler's.

@@ -90,6 +90,9 @@ pub struct MemoryConfig {
     /// The cache of a file may have folios of several pages. Here they only set where read-ahead ends; all
     /// else is done page by page.
     pub large_folios: bool,
+    /// Pages that each device's file system has written when it was mounted, of which it has a share of the
+    /// limits from the start.
+    pub written_by_mount: u64,
     /// What the host's version of Linux does.
     pub kernel: Kernel,
 }
@@ -126,6 +129,7 @@ impl MemoryConfig {
             ticks,
             cpus,
             large_folios: true,
+            written_by_mount: 0,
             kernel,
         }
     }

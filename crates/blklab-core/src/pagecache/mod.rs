@@ -171,7 +171,7 @@ impl PageCache {
             flusher: Flusher::new(config),
             throttle: Throttle::new(background, limit, config.ticks, config.cpus),
             writeback: 0,
-            completed: Completed::default(),
+            completed: Completed::by_mount(config.written_by_mount),
             ra_pages: of.read_ahead.0 / PAGE_BYTES,
             io_pages: of.max_io.0 / PAGE_BYTES,
         };
@@ -183,7 +183,7 @@ impl PageCache {
             limit,
             check_pages: (limit / 32).max(16),
             unchecked: 0,
-            completions: Completions::new(config.ticks),
+            completions: Completions::new(config.ticks, backings.len() as u64, config.written_by_mount),
             kernel: config.kernel,
             large_folios: config.large_folios,
         }

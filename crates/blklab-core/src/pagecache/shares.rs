@@ -16,6 +16,9 @@ use crate::units::Nanos;
 
 /// Completed pages count half as much after this many seconds (`VM_COMPLETIONS_PERIOD_LEN`).
 const PERIOD_SECONDS: u64 = 3;
+/// File systems were mounted for this long before the run, as in a guest of the kernel rig: within the
+/// second period after it.
+const MOUNTED_BEFORE: Nanos = Nanos::from_millis(3545);
 
 /// Pages written by all devices, aged (`struct fprop_global`).
 #[derive(Debug)]
@@ -36,8 +39,15 @@ pub(super) struct Completed {
 }
 
 impl Completions {
-    pub fn new(ticks: Ticks) -> Completions {
-        Completions { ticks, pages: 1, period: 0, ends: None }
+    /// `mounts` devices have written `pages` pages each when their file systems were mounted.
+    pub fn new(ticks: Ticks, mounts: u64, pages: u64) -> Completions {
+        let new = Completions { ticks, pages: 1, period: 0, ends: None };
+        if pages == 0 {
+            return new;
+        }
+        let mounted = ticks.at(MOUNTED_BEFORE);
+        let ends = (2 * PERIOD_SECONDS * ticks.hz()).saturating_sub(mounted);
+        Completions { pages: (1 + mounts * pages) >> 1, ends: Some(ends), ..new }
     }
 
     /// Ends the periods that are over.
@@ -47,7 +57,7 @@ impl Completions {
                 self.ends = None;
                 return;
             }
-            self.pages -= self.pages / 2;
+            self.pages >>= 1;
             self.period += 1;
             self.ends = Some(ends + PERIOD_SECONDS * self.ticks.hz());
         }
@@ -77,6 +87,11 @@ impl Completions {
 }
 
 impl Completed {
+    /// What is left of the pages that were written by the mount.
+    pub fn by_mount(pages: u64) -> Completed {
+        Completed { pages: pages / 2, period: 0 }
+    }
+
     fn age(&mut self, period: u64) {
         let periods = u32::try_from(period - self.period).unwrap_or(u32::MAX);
         self.pages = self.pages.checked_shr(periods).unwrap_or(0);
@@ -90,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_devices_share_is_its_part_of_what_was_written_lately() {
-        let mut all = Completions::new(Ticks::per_second(1000));
+        let mut all = Completions::new(Ticks::per_second(1000), 2, 0);
         let [mut fast, mut slow] = [Completed::default(), Completed::default()];
         let second = Nanos::from_secs;
         assert_eq!(all.share(&mut fast, 8000, 0, second(0)), 1000, "an eighth of what is left");
@@ -104,8 +119,28 @@ mod tests {
         assert_eq!(shares(&mut all, &mut fast, &mut slow, second(2)), [8999, 999]);
         // At 4 s the period ends, and half of both is left; then the slow one writes more.
         all.add(&mut slow, 5001, second(4));
-        assert_eq!(shares(&mut all, &mut fast, &mut slow, second(4)), [4499, 5499]);
+        assert_eq!(shares(&mut all, &mut fast, &mut slow, second(4)), [4499, 5500]);
         // After a long rest all is forgotten.
         assert_eq!(shares(&mut all, &mut fast, &mut slow, second(400)), [0, 0]);
+    }
+
+    #[test]
+    fn pages_that_a_mount_has_written_are_a_share_until_their_period_ends() {
+        let (ticks, millis) = (Ticks::per_second(1000), Nanos::from_millis);
+        let mut all = Completions::new(ticks, 1, 16);
+        let mut disk = Completed::by_mount(16);
+        assert_eq!(all.of_written(&mut disk, 8000, millis(0)), 8000);
+        all.add(&mut disk, 3, millis(1));
+        // The mount was 3.545 s before: at 2.455 s its second period ends.
+        assert_eq!((disk.pages, all.pages), (11, 11));
+        all.of_written(&mut disk, 8000, millis(2454));
+        assert_eq!(disk.pages, 11);
+        all.of_written(&mut disk, 8000, millis(2455));
+        assert_eq!((disk.pages, all.pages), (5, 5));
+        // One page is forgotten at the next, for which the clock stops.
+        let mut few = Completions::new(ticks, 1, 2);
+        let mut its = Completed::by_mount(2);
+        assert_eq!(few.of_written(&mut its, 8000, millis(3000)), 8000);
+        assert_eq!(few.ends, None);
     }
 }

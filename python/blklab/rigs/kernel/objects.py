@@ -56,7 +56,8 @@ def select(place: Path, wish: str) -> Path:
 
 
 def _copy(objects: Path, to: Path) -> None:
-    """With their times, by which make judges them. KernelError where they do not fit the disk."""
+    """A copy with the same times, by which make judges objects. KernelError where it does not fit
+    the disk."""
     # cp, since it shares the bytes where the file system can.
     command = ["cp", "--archive", "--reflink=auto", str(objects), str(to)]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
@@ -66,7 +67,7 @@ def _copy(objects: Path, to: Path) -> None:
 
 
 def _nearest(known: dict[Path, str], wish: str) -> Path:
-    """Of directories and their configurations, the one with the fewest other lines."""
+    """The directory whose configuration has the fewest other lines."""
     wanted = set(wish.splitlines())
     return min(known, key=lambda path: len(wanted ^ set(known[path].splitlines())))
 
