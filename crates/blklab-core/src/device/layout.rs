@@ -385,7 +385,10 @@ mod tests {
             std::iter::from_fn(|| layout.next_of(&mut all)).map(|(_, count)| count).collect();
         assert_eq!(lengths, [1000, 1048]);
         let together = |first, pages| layout.pages_together(PageRange { file: FileId(0), first, pages });
-        assert_eq!([together(0, 3), together(120, 100), together(125, 100), together(255, 1)], [3, 5, 100, 1]);
+        assert_eq!(
+            [together(0, 3), together(120, 100), together(125, 100), together(255, 1)],
+            [3, 5, 100, 1]
+        );
         assert_eq!(layout.file(FileId(0)).backing, Backing::Device(DeviceId(2)));
         assert_eq!(layout.locate(FileId(1), 0), Location { device: DeviceId(2), sector: Sector(0) });
     }
