@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -437,6 +438,27 @@ def test_a_program_that_waits_without_sleeping_sees_time_pass_where_the_cpu_is_f
     )
     # The first readings are free. Clock 6 is CLOCK_MONOTONIC_COARSE.
     assert 9_000 < int(said_on_a_free_cpu(kernel, f"python3 -c '{wait}'")) < 30_000
+
+
+def test_a_loop_without_calls_lets_the_thread_run_that_it_waits_for(
+    kernel: str, tmp_path: Path
+) -> None:
+    """As a thread of MariaDB waited while go-tpc filled its tables, with a free CPU: no time passed
+    in its loop, so that the other thread got no turn. Where the CPU is not free, the loop's time
+    was charged at its end, which never came."""
+    if shutil.which("gcc") is None:
+        pytest.skip("not installed: gcc")
+    source, program = tmp_path / "loop.c", tmp_path / "loop"
+    source.write_text(
+        "#include <pthread.h>\n#include <stdio.h>\nstatic volatile int done;\n"
+        "static void *other(void *none) { done = 1; return none; }\n"
+        "int main(void) {\n pthread_t thread;\n pthread_create(&thread, 0, other, 0);\n"
+        " while (!done) ;\n puts(\"done\");\n return 0;\n}\n"
+    )
+    subprocess.run(["gcc", "-static", "-pthread", "-o", program, source], check=True)
+    assert said_on_a_free_cpu(kernel, str(program)).strip() == "done"
+    real = ran(kernel, experiment(f"command:{program}"))
+    assert real.raw["output.txt"].decode().strip() == "done"
 
 
 def test_threads_that_pass_a_turn_to_and_fro_until_a_third_wakes_see_time_pass(kernel: str) -> None:
