@@ -453,7 +453,7 @@ def test_a_loop_without_calls_lets_the_thread_run_that_it_waits_for(
         "#include <pthread.h>\n#include <stdio.h>\nstatic volatile int done;\n"
         "static void *other(void *none) { done = 1; return none; }\n"
         "int main(void) {\n pthread_t thread;\n pthread_create(&thread, 0, other, 0);\n"
-        " while (!done) ;\n puts(\"done\");\n return 0;\n}\n"
+        ' while (!done) ;\n puts("done");\n return 0;\n}\n'
     )
     subprocess.run(["gcc", "-static", "-pthread", "-o", program, source], check=True)
     assert said_on_a_free_cpu(kernel, str(program)).strip() == "done"
