@@ -77,8 +77,15 @@ impl Record {
 
     /// Its event, if it is needed.
     pub fn event(&self) -> Option<Event> {
-        let Record { time, sector, bytes, .. } = *self;
-        Some(Event { time, sector, bytes, act: self.act?, op: self.op() })
+        let Record { time, sector, bytes, category, .. } = *self;
+        Some(Event {
+            time,
+            sector,
+            bytes,
+            act: self.act?,
+            op: self.op(),
+            sync: category & category::SYNC != 0,
+        })
     }
 
     /// What its request does.

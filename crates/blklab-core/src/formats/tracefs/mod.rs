@@ -48,4 +48,14 @@ pub struct Event {
     pub act: Act,
     /// The operation.
     pub op: Op,
+    /// A process waits for it (`REQ_SYNC`), as for all its own writes that bypass the page cache.
+    pub sync: bool,
+}
+
+impl Event {
+    /// The request is the kernel's own: writeback that no process waits for, or a flush, which has no
+    /// sector that would tell its process.
+    pub fn is_kernels(&self) -> bool {
+        self.op == Op::Flush || self.op == Op::Write && !self.sync
+    }
 }

@@ -76,8 +76,8 @@ impl Format {
         let kind = self.kinds.iter().find(|kind| kind.id == id)?;
         let sector = kind.sector.number(payload)?;
         let bytes = u32::try_from(kind.sectors.number(payload)?.checked_mul(SECTOR_BYTES)?).ok()?;
-        let op = rwbs::op(kind.rwbs.bytes(payload)?)?;
-        let event = Event { time, sector, bytes, act: kind.act, op };
+        let (op, sync) = rwbs::op_and_sync(kind.rwbs.bytes(payload)?)?;
+        let event = Event { time, sector, bytes, act: kind.act, op, sync };
         (sector < SECTORS_MAX).then_some((kind.device.number(payload)?, event))
     }
 }

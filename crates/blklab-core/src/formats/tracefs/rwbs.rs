@@ -4,11 +4,17 @@ use blklab_base::{recorded, rwbs};
 
 use crate::request::Op;
 
-/// The operation of `RWBS` letters, which end at a zero; None if it transfers no data of a disk.
+/// The operation of `RWBS` letters, which end at a zero, and whether a process waits for it; None if it
+/// transfers no data of a disk.
 ///
 /// `F` before another operation requires a flush first and is not an operation itself.
-pub fn op(letters: &[u8]) -> Option<Op> {
-    match rwbs::parse(letters)?.0 {
+pub fn op_and_sync(letters: &[u8]) -> Option<(Op, bool)> {
+    let (op, flags) = rwbs::parse(letters)?;
+    Some((of(op)?, flags.has(recorded::Flags::SYNC)))
+}
+
+fn of(op: recorded::Op) -> Option<Op> {
+    match op {
         recorded::Op::Read => Some(Op::Read),
         recorded::Op::Write | recorded::Op::WriteZeroes => Some(Op::Write),
         recorded::Op::Discard => Some(Op::Discard),
@@ -36,7 +42,9 @@ mod tests {
             (b"", None),
         ];
         for (letters, expected) in all {
-            assert_eq!(op(letters), expected, "{letters:?}");
+            assert_eq!(op_and_sync(letters).map(|(op, _)| op), expected, "{letters:?}");
         }
+        assert_eq!(op_and_sync(b"WS"), Some((Op::Write, true)));
+        assert_eq!(op_and_sync(b"WM"), Some((Op::Write, false)));
     }
 }

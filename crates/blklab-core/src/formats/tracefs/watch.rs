@@ -4,6 +4,7 @@ use super::bios::{Bios, Done};
 use super::requests::Requests;
 use super::{Event, Owners};
 use crate::recorder::{SeriesRecorder, TraceRecorder};
+use crate::request::ProcessId;
 use crate::result::{DiskTrace, Series};
 use crate::units::Nanos;
 
@@ -81,7 +82,10 @@ impl Watch {
         let now = Nanos(event.time) - self.epoch;
         self.lay_over_time(now);
         if let Some(mut request) = self.requests.take(now, event) {
-            request.process = self.owners.of(request.sector.0);
+            request.process = match event.is_kernels() {
+                true => ProcessId::KERNEL,
+                false => self.owners.of(request.sector.0),
+            };
             self.depth.service_ns += (now - request.issued).0;
             self.trace.completed(&request, None, now);
         }
@@ -128,5 +132,27 @@ impl Watch {
         let left_out = self.trace.left_out();
         let ended = self.ended.unwrap_or_default();
         Watched { series, interval, left_out, commands: self.trace.finish(), depth: self.depth, ended }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Act;
+    use super::*;
+    use crate::request::Op;
+    use crate::units::Sector;
+
+    #[test]
+    fn flushes_and_writes_that_no_process_waits_for_are_the_kernels() {
+        let owners = Owners::of_ios([(Sector(0), ProcessId(3))].into_iter());
+        let mut watch = Watch::new(Nanos::ZERO, owners, TraceRecorder::default(), false);
+        let rows = [(Op::Read, false), (Op::Write, true), (Op::Write, false), (Op::Flush, true)];
+        for (time, (op, sync)) in (1..).zip(rows) {
+            for (act, time) in [(Act::Issue, 10 * time), (Act::Complete, 10 * time + 1)] {
+                watch.take(&Event { time, sector: 8, bytes: 4096, act, op, sync });
+            }
+        }
+        // The kernel's number in a trace.
+        assert_eq!(watch.finish().commands.0.process, [3, 3, -1, -1]);
     }
 }
