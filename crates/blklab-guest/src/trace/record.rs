@@ -169,7 +169,8 @@ pub(crate) mod testing {
         };
         let how = op.chars().map(|letter| match letter {
             'R' => 1,
-            'W' => category::WRITE,
+            // As a write of a process that waits for it.
+            'W' => category::WRITE | category::SYNC,
             // The kernel counts neither as a write of data; a flush is not a write at all.
             'F' => 1 | category::FLUSH,
             'D' => category::WRITE | category::DISCARD,
