@@ -27,6 +27,8 @@ _STOP_S = 600.0
 """Time to write back its memory to a slow disk."""
 _THROWN_AWAY_S = 5.0
 _POLL_S = 0.02
+_DYING_S = 1.0
+"""Time for a server to end after its client has failed."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,13 @@ class Site:
                     raise failed("")
                 time.sleep(_POLL_S)
             yield
+        except RunError:
+            # A client of a server that ends knows only that its connection is gone.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_DYING_S)
+                raise failed("") from None
+            _stop(process, stop, _THROWN_AWAY_S)
+            raise
         except BaseException:
             # With a full disk, MariaDB would wait for space.
             _stop(process, stop, _THROWN_AWAY_S)
