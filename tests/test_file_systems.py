@@ -124,7 +124,7 @@ SSD, NVME = "su800-128gb", "950pro-256gb:hw_queues=1"
         ("ext4", "write-durable", SSD, "none"),
         # Bios of background writeback without the mark; the share of the limits from the start.
         ("ext4", "write-seq-buffered", SSD, "none"),
-        # A file in several extents, whose pages end one extent after the other.
+        # The file has several extents, and the pages of each end with their own bio.
         ("ext4", "copy-buffered", NVME, "none"),
         ("xfs", "mix-70-30", SSD, "kyber"),
         ("xfs", "log-and-reads", SSD, "bfq"),

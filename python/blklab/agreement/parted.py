@@ -11,6 +11,7 @@ from blklab.agreement.run import Planned, tasks_of
 from blklab.agreement.verdict import BAR
 from blklab.domain.experiment import LaidOut, Window
 from blklab.domain.result import Result
+from blklab.domain.task import Task
 from blklab.execute import Ended, Executor
 from blklab.timelines.difference import Difference, first_difference
 from blklab.timelines.timeline import Timeline, build
@@ -32,8 +33,8 @@ class Parted:
 
 
 def furthest(ended: Mapping[int, Cell | Uncompared], count: int) -> list[int]:
-    """The numbers of the `count` cells whose figures are furthest apart, the furthest first; none
-    whose figures are the same."""
+    """The numbers of up to `count` cells whose figures are not the same, those with the largest
+    deviation first."""
 
     def off(cell: Cell) -> float:
         # A deviation counts by its part of the bar.
@@ -74,17 +75,23 @@ def parted(
             replace(task, experiment=replace(task.experiment, window=Window(requests=KEPT)))
             for task in tasks_of(planned, again.kernel, again.seed, again.host, laid_out)
         ]
-        results: dict[int, Result] = {}
-
-        def keep(events: Sequence[Ended], results: dict[int, Result] = results) -> None:
-            for event in events:
-                assert isinstance(event.found, Result), "whole results were asked for"
-                results[event.number] = event.found
-
-        executor.run(tasks, keep)
-        found.append(compared(cell, _timeline(results[0], planned), _timeline(results[1], planned)))
+        ours, real = (_timeline(result, planned) for result in _results(tasks, executor))
+        found.append(compared(cell, ours, real))
         tell(found[-1])
     return found
+
+
+def _results(tasks: Sequence[Task], executor: Executor) -> list[Result]:
+    """In the order of the tasks, which want whole results."""
+    results: dict[int, Result] = {}
+
+    def keep(events: Sequence[Ended]) -> None:
+        for event in events:
+            assert isinstance(event.found, Result), "whole results were asked for"
+            results[event.number] = event.found
+
+    executor.run(tasks, keep)
+    return [results[number] for number in range(len(tasks))]
 
 
 def compared(cell: Cell, ours: Timeline, real: Timeline) -> Parted:

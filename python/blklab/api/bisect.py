@@ -17,7 +17,7 @@ from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.errors import InputError
 from blklab.rigs.kernel import cache
 from blklab.timelines import window
-from blklab.timelines.difference import WORDS, Difference, first_difference
+from blklab.timelines.difference import Difference, first_difference
 from blklab.timelines.timeline import Timeline
 
 
@@ -58,10 +58,11 @@ class Bisected:
         where = f"{self.load} on {self.disk} under {self.scheduler}"
         if self.first is None or self.difference is None:
             return f"{where}: all {self.requests:,} requests are the same under {self.labels[-1]}"
-        told = WORDS[self.difference.kind]
         count = self.difference.index
         same = f"the first {count:,} are those of {self.last_same}, then " if count else "at once "
-        return f"{where}: {self.first} is the first with other requests: {same}{told}"
+        return (
+            f"{where}: {self.first} is the first with other requests: {same}{self.difference.text}"
+        )
 
 
 def bisect(

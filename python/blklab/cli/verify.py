@@ -18,7 +18,6 @@ from blklab.cli.options import HostValues, OnPlace, check_jobs
 from blklab.domain import specs
 from blklab.domain.defaults import LOCAL
 from blklab.errors import InputError, RunError
-from blklab.timelines.difference import WORDS
 
 _FIGURES = {"bytes_per_s": "throughput", "p50_ns": "p50", "p99_ns": "p99"}
 
@@ -200,7 +199,7 @@ def _print_end(found: blklab.Agreement) -> None:
     for one in found.differences:
         where = f"{one.cell.load}, {one.cell.scheduler}, {one.cell.place}"
         same = one.requests if one.difference is None else one.difference.index
-        later = "" if one.difference is None else f", then {WORDS[one.difference.kind]}"
+        later = "" if one.difference is None else f", then {one.difference.text}"
         terminal.print(f"\n{where}: {same:,} requests are the same{later}")
         if one.difference is not None:
             print_difference(one.difference, "simulator", "kernel")

@@ -87,14 +87,10 @@ class Site:
                     raise failed("")
                 time.sleep(_POLL_S)
             yield
-        except RunError:
+        except BaseException as error:
             # A client of a server that ends knows only that its connection is gone.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_DYING_S)
+            if isinstance(error, RunError) and _ends(process, _DYING_S):
                 raise failed("") from None
-            _stop(process, stop, _THROWN_AWAY_S)
-            raise
-        except BaseException:
             # With a full disk, MariaDB would wait for space.
             _stop(process, stop, _THROWN_AWAY_S)
             raise
@@ -113,10 +109,17 @@ def user_of(name: str) -> str | None:
 def _stop(process: subprocess.Popen[bytes], stop: signal.Signals, patience_s: float) -> bool:
     """Shut down properly within this time; returns whether that succeeded."""
     process.send_signal(stop)
+    if _ends(process, patience_s):
+        return True
+    process.kill()
+    process.wait()
+    return False
+
+
+def _ends(process: subprocess.Popen[bytes], patience_s: float) -> bool:
+    """Wait for its end; returns whether it came within this time."""
     try:
         process.wait(patience_s)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
         return False
     return True

@@ -222,17 +222,16 @@ def _host(
         return host, []
     from blklab.rigs.kernel import modelled_host
 
-    counts, why = (
-        modelled_host.that_counts("native"),
-        "a guest of the kernel rig has no such setting",
-    )
-    if any(map(programs.is_program, loads)):
-        of_jobs, counts = counts, modelled_host.that_counts("fio")
-        its_own = "a real program runs on the guest's own CPU and file system"
-    else:
-        of_jobs, its_own = counts, why
+    of_jobs = modelled_host.that_counts("native")
+    counts = modelled_host.that_counts("fio") if any(map(programs.is_program, loads)) else of_jobs
+
+    def why_not(name: str) -> str:
+        if name in of_jobs:
+            return "a real program runs on the guest's own CPU and file system"
+        return "a guest of the kernel rig has no such setting"
+
     skipped = [
-        Skipped(f"host {name}={value}", its_own if name in of_jobs else why)
+        Skipped(f"host {name}={value}", why_not(name))
         for name, value in host.items()
         if name not in counts
     ]

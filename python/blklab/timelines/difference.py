@@ -30,14 +30,15 @@ class Difference:
     after: tuple[tuple[Request | None, Request | None], ...]
     """The requests from the difference on; None after a run's last."""
 
-
-WORDS = {
-    "order": "another request is issued",
-    "size": "a request has another size",
-    "time": "a request is issued at another time",
-    "end": "one of them issues no more requests",
-}
-"""What a kind of difference means."""
+    @property
+    def text(self) -> str:
+        """The kind in words."""
+        return {
+            "order": "another request is issued",
+            "size": "a request has another size",
+            "time": "a request is issued at another time",
+            "end": "one of them issues no more requests",
+        }[self.kind]
 
 
 def in_order_of_issue(timeline: Timeline) -> list[Request]:

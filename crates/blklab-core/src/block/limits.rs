@@ -86,7 +86,7 @@ pub fn read_ahead(disk: &DiskLimits, info: &Info, host: &Host, queue: &Settings)
     let follows = disk.rotational
         && host.kernel.rotational_reads_ahead_two_requests
         && info.generation == Generation::MultiQueue;
-    if let Some(own) = host.file_system.read_ahead.filter(|_| !host.partitions) {
+    if let Some(own) = host.files().read_ahead {
         return own;
     }
     match queue.get("read_ahead_kb") {

@@ -276,8 +276,8 @@ impl Layout {
         Some((place, sectors))
     }
 
-    /// How many of the first pages of `range` lie in one extent; at least one. A volume takes all as
-    /// one bio, whose parts go to its devices.
+    /// How many of the first pages of `range` lie in one extent; at least one. A volume takes all of
+    /// them as one bio, and splits it for its devices.
     pub fn pages_together(&self, range: PageRange) -> u32 {
         const PAGE_SECTORS: u32 = (PAGE_BYTES / SECTOR_BYTES) as u32;
         match self.file(range.file).backing {

@@ -59,7 +59,8 @@ impl Flusher {
         let actor = Actor::Flusher(self.backing);
         // One plug for everything that it writes (`wb_writeback`).
         loop {
-            let background = world.cache.writes_in_background(self.backing) && world.host.marks_background();
+            let background =
+                world.cache.writes_in_background(self.backing) && world.host.files().marks_background;
             let submitter = Submitter { actor, prio: IoPrio::default(), cpu: CPU, waits: false, background };
             match self.pages.hand_over_next(world, submitter) {
                 Err(Asleep) => return,

@@ -154,7 +154,7 @@ impl Machine<'_> {
         let config = MemoryConfig {
             memory: Bytes(config.memory.0.saturating_sub(locked.0).max(MEMORY_LEFT.0)),
             large_folios: host.large_folios,
-            written_by_mount: if host.partitions { 0 } else { host.file_system.written_by_mount },
+            written_by_mount: host.files().written_by_mount,
             ..config
         };
         let mut cache = PageCache::new(&config, &backings);

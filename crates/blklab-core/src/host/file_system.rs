@@ -92,8 +92,8 @@ mod tests {
 
     #[test]
     fn only_the_writeback_of_ext4_is_not_marked_as_background() {
-        let marks = ["xfs", "ext4", "btrfs", "f2fs"].map(|name| host(name).marks_background());
+        let marks = ["xfs", "ext4", "btrfs", "f2fs"].map(|name| host(name).files().marks_background);
         assert_eq!(marks, [true, false, true, true]);
-        assert!(Host { partitions: true, ..host("ext4") }.marks_background(), "a device's is");
+        assert!(Host { partitions: true, ..host("ext4") }.files().marks_background, "a device's is");
     }
 }

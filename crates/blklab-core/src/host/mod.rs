@@ -338,9 +338,10 @@ impl Host {
         self.kernel.reads_blocks_without_plug && !self.file_system.plugs_small_reads
     }
 
-    /// Bios of writeback in the background are marked as such. Those of a partition are.
-    pub fn marks_background(&self) -> bool {
-        self.partitions || self.file_system.marks_background
+    /// How I/O comes to the disk from files: a partition has no file system, and none of what sets the
+    /// others apart from the default one.
+    pub fn files(&self) -> FileSystem {
+        if self.partitions { FileSystem::DEFAULT } else { self.file_system }
     }
 
     /// The most pages of a bio of writeback of a file. Large folios have so many that only other

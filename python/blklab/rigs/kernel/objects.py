@@ -67,7 +67,7 @@ def _copy(objects: Path, to: Path) -> None:
 
 
 def _nearest(known: dict[Path, str], wish: str) -> Path:
-    """The directory whose configuration has the fewest other lines."""
+    """The directory that was made for the configuration with the fewest lines that differ."""
     wanted = set(wish.splitlines())
     return min(known, key=lambda path: len(wanted ^ set(known[path].splitlines())))
 
