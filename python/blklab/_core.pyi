@@ -363,7 +363,11 @@ class Job:
     ) -> None:
         """InputError with ``file:line: ...`` if the file is not a job file that can be simulated,
         or, if `real`, handed to real fio on a real disk."""
-    def placed(self, places: Sequence[Sequence[tuple[int, int]]]) -> Job:
+    def placed(
+        self,
+        places: Sequence[Sequence[tuple[int, int]]],
+        journal: tuple[Sequence[tuple[int, int]], int] | None = None,
+    ) -> Job:
         """The same with its files where a file system has them: of each regular file, in their
         order, first sector and sectors of each extent. InputError by `simulate` if they do not
         fit."""

@@ -10,6 +10,8 @@ pub enum Actor {
     Process(ProcessId),
     /// The kernel's flusher thread of a backing device.
     Flusher(BackingId),
+    /// The kernel thread that commits the file system's journal.
+    Journal,
 }
 
 impl Actor {
@@ -19,6 +21,7 @@ impl Actor {
         match self {
             Actor::Process(process) => process,
             Actor::Flusher(_) => ProcessId::KERNEL,
+            Actor::Journal => ProcessId::JOURNAL,
         }
     }
 
@@ -39,6 +42,8 @@ pub enum Owner {
     Process(ProcessId, u32),
     /// Page reads or writeback, by its number among the page I/Os.
     Pages(u32),
+    /// A block of the journal, by its number in the commit.
+    Journal(u32),
     /// A flush, with the process that waits for it.
     Flush(ProcessId),
     /// No bio's: an actor that sleeps until it gets a tag, of which some may be free.
@@ -47,6 +52,8 @@ pub enum Owner {
 
 /// Marks a sleeping flusher.
 const FLUSHER: u64 = 1 << 32;
+/// Marks the journal, asleep or the owner of a bio.
+const JOURNAL: u64 = 1 << 33;
 
 impl Owner {
     /// As a number.
@@ -55,9 +62,11 @@ impl Owner {
         match self {
             Owner::Process(process, io) => (process.0 as u64) << 32 | io as u64,
             Owner::Pages(index) => 1 << 62 | index as u64,
+            Owner::Journal(block) => 1 << 62 | JOURNAL | block as u64,
             Owner::Flush(process) => 2 << 62 | process.0 as u64,
             Owner::Sleeper(Actor::Process(process)) => 3 << 62 | process.0 as u64,
             Owner::Sleeper(Actor::Flusher(backing)) => 3 << 62 | FLUSHER | backing.0 as u64,
+            Owner::Sleeper(Actor::Journal) => 3 << 62 | JOURNAL,
         }
     }
 
@@ -66,8 +75,10 @@ impl Owner {
     pub const fn unpack(owner: u64) -> Owner {
         match owner >> 62 {
             0 => Owner::Process(ProcessId((owner >> 32) as u32), owner as u32),
+            1 if owner & JOURNAL != 0 => Owner::Journal(owner as u32),
             1 => Owner::Pages(owner as u32),
             2 => Owner::Flush(ProcessId(owner as u32)),
+            _ if owner & JOURNAL != 0 => Owner::Sleeper(Actor::Journal),
             _ if owner & FLUSHER != 0 => Owner::Sleeper(Actor::Flusher(BackingId(owner as u16))),
             _ => Owner::Sleeper(Actor::Process(ProcessId(owner as u32))),
         }
@@ -83,8 +94,9 @@ mod tests {
         #[test]
         fn an_owner_survives_being_a_number(process in 0..1_000_000u32, io: u32, backing: u16) {
             let process = ProcessId(process);
-            let sleepers = [Actor::Process(process), Actor::Flusher(BackingId(backing))];
-            let owners = [Owner::Process(process, io), Owner::Pages(io), Owner::Flush(process)];
+            let sleepers = [Actor::Process(process), Actor::Flusher(BackingId(backing)), Actor::Journal];
+            let owners =
+                [Owner::Process(process, io), Owner::Pages(io), Owner::Journal(io), Owner::Flush(process)];
             for owner in owners.into_iter().chain(sleepers.map(Owner::Sleeper)) {
                 prop_assert_eq!(Owner::unpack(owner.pack()), owner);
             }

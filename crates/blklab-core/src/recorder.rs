@@ -271,7 +271,7 @@ fn columns(mut rows: Vec<Traced>) -> DiskTrace {
         sectors: column(|row| i64::from(row.request.sectors)),
         op: column(|row| code(row.request.op)),
         process: column(|row| match row.request.process {
-            crate::request::ProcessId::KERNEL => -1,
+            process if process.is_kernels() => -1,
             process => i64::from(process.0),
         }),
     }

@@ -26,6 +26,11 @@ pub struct IoPrio {
     pub level: u8,
 }
 
+impl IoPrio {
+    /// Of the thread that commits a journal (`DEFAULT_JOURNAL_IOPRIO` of ext4).
+    pub const JOURNAL: IoPrio = IoPrio { class: PrioClass::BestEffort, level: 3 };
+}
+
 /// A process (fio job, flusher), the unit that schedulers distinguish (the kernel's io_context).
 /// Numbered from 0 in the order of the job file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +39,26 @@ pub struct ProcessId(pub u32);
 impl ProcessId {
     /// The kernel itself: the flusher thread.
     pub const KERNEL: ProcessId = ProcessId(u32::MAX);
+    /// The kernel thread that commits a file system's journal (jbd2).
+    pub const JOURNAL: ProcessId = ProcessId(u32::MAX - 1);
+
+    /// One of the kernel's threads.
+    #[inline]
+    pub const fn is_kernels(self) -> bool {
+        self.0 >= ProcessId::JOURNAL.0
+    }
+
+    /// Its place in a table of all: the kernel's threads come first.
+    #[inline]
+    pub const fn place(self) -> u32 {
+        self.0.wrapping_sub(ProcessId::JOURNAL.0)
+    }
+
+    /// The process with that place.
+    #[inline]
+    pub const fn at_place(place: u32) -> ProcessId {
+        ProcessId(place.wrapping_add(ProcessId::JOURNAL.0))
+    }
 }
 
 /// A request's index in the [`RequestSlab`]; reused after the request was freed.

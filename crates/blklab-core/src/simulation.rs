@@ -9,7 +9,7 @@ use crate::block::KERNEL;
 use crate::decisions::Decisions;
 use crate::device::{DeviceId, Layout};
 use crate::disk::{AnyDisk, Disk};
-use crate::engine::{Attached, DeviceMeasured, Engine, Machine, Measured, RunError, Watch};
+use crate::engine::{Attached, DeviceMeasured, Engine, Journal, Machine, Measured, RunError, Watch, World};
 use crate::formats::fio::options::PERCENTILES;
 use crate::host::Host;
 use crate::recorder::{SeriesRecorder, Window};
@@ -21,7 +21,7 @@ use crate::source::beside::Beside;
 use crate::source::fio::{Fio, Jobs};
 use crate::source::replay::{Replay, ReplayError, ReplayIo, ReplayPlan, Replayed, THE_RECORDING};
 use crate::tunable::Settings;
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, Sector};
 use crate::workload::cgroups::Cgroups;
 use crate::workload::plan::Plan;
 
@@ -57,9 +57,18 @@ impl Setup<'_> {
             processes: Fio::count(plan),
         };
         let layout = Layout::in_a_row(&plan.files, DeviceId(0), capacity);
-        let world = machine.build(if host.partitions { layout.as_partitions() } else { layout });
+        let mut world = machine.build(if host.partitions { layout.as_partitions() } else { layout });
+        add_journal(plan, &host, capacity, &mut world);
         let fio = Fio::new(plan, seed, &world);
         Engine::new(world, fio)
+    }
+}
+
+/// Gives the file system of the plan's files its journal, if it has one.
+fn add_journal(plan: &Plan, host: &Host, capacity: Sector, world: &mut World) {
+    if host.journal && !host.partitions {
+        let place = plan.journal.clone().unwrap_or_else(|| Journal::in_the_middle(capacity));
+        world.set_journal(Journal::new(DeviceId(0), place, plan.files.len()));
     }
 }
 
@@ -100,7 +109,8 @@ pub fn run_beside(
         processes: first + replayed.processes.len(),
     };
     let layout = Layout::in_a_row(&plan.files, DeviceId(0), capacity);
-    let world = machine.build(if host.partitions { layout.as_partitions() } else { layout });
+    let mut world = machine.build(if host.partitions { layout.as_partitions() } else { layout });
+    add_journal(plan, &host, capacity, &mut world);
     let fio = Fio::new(plan, seed, &world);
     let placed = |io: &ReplayIo| ReplayIo { cgroup: ids[usize::from(io.cgroup.0)], ..*io };
     let ios = replayed.ios.iter().map(placed).collect();
@@ -115,7 +125,7 @@ pub fn run_beside(
     name_jobs(&mut again, replayed, names);
     results.append(&mut again.jobs);
     let owner = |process: ProcessId| match (process.0 as usize).checked_sub(first) {
-        Some(id) if process != ProcessId::KERNEL => before + i64::from(members.process(id as u32).0),
+        Some(id) if !process.is_kernels() => before + i64::from(members.process(id as u32).0),
         _ => jobs.owner(process),
     };
     let attribute = |trace: &mut DiskTrace| {

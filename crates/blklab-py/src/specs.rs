@@ -16,7 +16,7 @@ use blklab_core::scheduler::spec::{self, OpenSpec, SchedulerSpec, Written};
 use blklab_core::text;
 use blklab_core::tunable::Settings;
 use blklab_core::units::{Nanos, Sector};
-use blklab_core::workload::plan::{self, FileKind, Plan};
+use blklab_core::workload::plan::{self, FileKind, JournalPlan, Plan};
 use blklab_core::workload::spec::JobFile;
 use blklab_plugin_host::Loaded;
 use pyo3::prelude::*;
@@ -233,6 +233,8 @@ pub struct Job {
     pub file: JobFile,
     /// The sectors of its regular files, where a file system has placed them.
     places: Option<Vec<Vec<Range<u64>>>>,
+    /// The journal of that file system at rest.
+    journal: Option<JournalPlan>,
 }
 
 impl Job {
@@ -242,6 +244,11 @@ impl Job {
         let mut plan = plan::plan(&self.file, capacity, seed).map_err(bad_job)?;
         if let Some(places) = &self.places {
             plan.place(places, capacity).map_err(|error| bad_input(InputError::new(error)))?;
+            if let Some(journal) = self.journal.clone() {
+                let journal = journal.in_use(places.len());
+                let placed = plan.place_journal(journal, capacity);
+                placed.map_err(|error| bad_input(InputError::new(error)))?;
+            }
         }
         Ok(plan)
     }
@@ -265,15 +272,18 @@ impl Job {
         let mut machine = Machine { env, within, cpus: host.host.cpus.into(), memory_mib };
         let options = jobfile::ParseOptions { ignore_unsupported, real };
         let file = jobfile::parse(text, path, &mut machine, options).map_err(bad_job)?;
-        Ok(Job { file, places: None })
+        Ok(Job { file, places: None, journal: None })
     }
 
     /// The same with its files where a file system has them: of each regular file, in their order, the
-    /// first sector and the length of each extent.
-    fn placed(&self, places: Vec<Vec<(u64, u64)>>) -> Job {
+    /// first sector and the length of each extent. `journal`: its extents, and its head at rest.
+    #[pyo3(signature = (places, journal = None))]
+    fn placed(&self, places: Vec<Vec<(u64, u64)>>, journal: Option<(Vec<(u64, u64)>, u64)>) -> Job {
         let range = |(start, sectors): (u64, u64)| start..start.saturating_add(sectors);
         let of_file = |file: Vec<_>| file.into_iter().map(range).collect();
-        Job { file: self.file.clone(), places: Some(places.into_iter().map(of_file).collect()) }
+        let journal = journal.map(|(extents, head)| JournalPlan { extents: of_file(extents), head });
+        let places = Some(places.into_iter().map(of_file).collect());
+        Job { file: self.file.clone(), places, journal }
     }
 
     /// Sizes of its regular files on that disk, in bytes.

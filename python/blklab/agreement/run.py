@@ -21,9 +21,11 @@ MEMORY = "memory_kb=1048576"
 """The memory of a guest: two such guests run at a time."""
 
 
-def in_file_system(host: Mapping[str, int], name: str) -> dict[str, int]:
+def in_file_system(host: Mapping[str, int], files: LaidOut) -> dict[str, int]:
     """The simulator's host where files are in that file system, and no partitions."""
-    given = specs.host([f"partitions=0,file_system={name.partition(':')[0]}"])
+    name, _, _ = files.file_system.partition(":")
+    has_journal = int(files.journal is not None)
+    given = specs.host([f"partitions=0,file_system={name},journal={has_journal}"])
     return {**host, **given}
 
 
@@ -99,7 +101,7 @@ def tasks_of(
     real = replace(planned.experiment(seed), host=as_in_guest(host, planned.job), files=files)
     ours = real
     if files is not None:
-        ours = replace(real, host=in_file_system(host, files.file_system))
+        ours = replace(real, host=in_file_system(host, files))
     guest = RigSpec("kernel", kernel=kernel, driver="native")
     return [Task(RigSpec("sim"), ours, "result"), Task(guest, real, "result")]
 

@@ -142,6 +142,16 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Journal:
+    """The journal of a file system at rest."""
+
+    extents: tuple[tuple[int, int], ...]
+    """Each with the first sector on the disk and the number of sectors."""
+    head: int
+    """The block of 4 KiB in which the next transaction begins."""
+
+
+@dataclass(frozen=True)
 class LaidOut:
     """A job's files in a file system on the disk, which was made and filled before the run."""
 
@@ -154,6 +164,8 @@ class LaidOut:
     the disk and the number of sectors."""
     image: str = field(repr=False)
     """The disk's data, packed, for a guest."""
+    journal: Journal | None = None
+    """Of ext4, when the run begins."""
 
 
 @dataclass(frozen=True)

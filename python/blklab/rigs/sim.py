@@ -136,7 +136,11 @@ def _run_errors() -> Iterator[None]:
 
 def _job(experiment: Experiment, host: _core.Host) -> _core.Job:
     job = core.job(experiment.job, host, experiment.ignore_unsupported)
-    return job if experiment.files is None else job.placed(experiment.files.places)
+    files = experiment.files
+    if files is None:
+        return job
+    journal = files.journal
+    return job.placed(files.places, None if journal is None else (journal.extents, journal.head))
 
 
 def _window(experiment: Experiment) -> tuple[int, int, int] | None:

@@ -17,14 +17,14 @@
 use super::wbt::Kind;
 use super::{Block, Manner, Restart, Submitted, Worker};
 use crate::disk::AnyDisk;
-use crate::request::{Bio, Op, ProcessId, Request, RequestId};
+use crate::request::{Bio, BioChain, Op, ProcessId, Request, RequestId};
 use crate::scheduler::Generation;
 use crate::units::Nanos;
 
 /// A flush that has been due for so long no longer waits for durable writes (`FLUSH_PENDING_TIMEOUT`).
 const PATIENCE: Nanos = Nanos::from_secs(5);
 
-/// A bio that waits for a flush, with the tag of its request.
+/// A bio that waits for a flush, with the tag of its request. One with data goes to the disk afterwards.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     pub owner: u64,
@@ -35,6 +35,8 @@ pub(super) struct Waiter {
     pub kind: Kind,
     /// When it was submitted; `None` for a durable write, which the scheduler has seen complete.
     pub since: Option<Nanos>,
+    /// The bio, if it has data that go to the disk after the flush.
+    pub data: Option<Bio>,
 }
 
 /// The flush that is under way, and those that come after it.
@@ -50,6 +52,12 @@ pub(super) struct Flushes {
     ended: Vec<Waiter>,
     /// The flush under way.
     pub request: Option<RequestId>,
+    /// It is not in the hands of the driver yet: the worker brings it (`flush_list`).
+    is_new: bool,
+    /// Data whose flush has ended, on their way to the scheduler; the last came first (`requeue_list`).
+    requeued: Vec<RequestId>,
+    /// Data after a flush that are not on the disk yet (`flush_data_in_flight`).
+    pub data: Vec<RequestId>,
     /// The worker that must bring the flush to the driver; where it was made at a completion, nothing
     /// keeps its CPU busy.
     pub worker: Worker,
@@ -84,7 +92,9 @@ impl Block {
         let Some(tag) = self.take_tag(&write, most) else { return Submitted::NoRequest(most) };
         self.hw_queues[usize::from(bio.hw_queue)].allocated[usize::from(bio.sync)] += 1;
         let (owner, hw_queue, sync) = (bio.owner, bio.hw_queue, bio.sync);
-        self.await_flush(now, Waiter { owner, tag, hw_queue, sync, kind: Kind::Write, since: Some(now) });
+        let data = (bio.sectors > 0).then_some(*bio);
+        let kind = Kind::Write;
+        self.await_flush(now, Waiter { owner, tag, hw_queue, sync, kind, since: Some(now), data });
         self.worker_woken |= self.kick_flush(now, Worker::On(bio.cpu));
         Submitted::Taken
     }
@@ -104,7 +114,8 @@ impl Block {
             return false;
         }
         // `flush_data_in_flight`
-        let writes = self.flush_after_fua && self.requests.iter().any(|request| request.fua);
+        let writes = !self.flushes.data.is_empty()
+            || self.flush_after_fua && self.requests.iter().any(|request| request.fua);
         if writes && now < self.flushes.pending_since + PATIENCE {
             return false;
         }
@@ -120,9 +131,57 @@ impl Block {
             ..Request::default()
         });
         self.flushes.request = Some(id);
+        self.flushes.is_new = true;
+        self.wake_with_flush(worker);
+        true
+    }
+
+    /// The worker is to bring a flush, or data after one.
+    fn wake_with_flush(&mut self, worker: Worker) {
         self.flushes.worker = worker;
         self.flushes.goes_first = self.to_run.is_empty() && self.hw_queues[0].worker == Worker::Asleep;
-        true
+    }
+
+    /// The flush that data waited for has ended: they go to the scheduler, before all others
+    /// (`REQ_FSEQ_DATA`).
+    fn requeue_data(&mut self, now: Nanos, bio: &Bio, tag: u32) {
+        self.account(now);
+        self.waiting += 1;
+        let id = self.requests.insert(Request {
+            op: bio.op,
+            sector: bio.sector,
+            sectors: bio.sectors,
+            sync: bio.sync,
+            fua: bio.fua,
+            idle: bio.idle,
+            process: bio.process,
+            prio: bio.prio,
+            cpu: bio.cpu,
+            hw_queue: bio.hw_queue,
+            // Never merged (`RQF_FLUSH_SEQ`).
+            full: true,
+            clock_stands: self.rules.clock_stands,
+            inserted: now,
+            issued: Nanos::ZERO,
+            owner: bio.owner,
+            rest: BioChain::default(),
+        });
+        self.set_tag(id, tag);
+        if let Some(wbt) = &mut self.wbt {
+            wbt.track(id, bio);
+        }
+        self.flushes.requeued.push(id);
+        self.flushes.data.push(id);
+        self.wake_with_flush(Worker::OnAny);
+    }
+
+    /// A command has ended: if it wrote data after a flush, the next flush may begin.
+    #[cold]
+    pub(super) fn data_ended(&mut self, now: Nanos, id: RequestId) {
+        if let Some(place) = self.flushes.data.iter().position(|&data| data == id) {
+            self.flushes.data.swap_remove(place);
+            self.kick_flush(now, Worker::OnAny);
+        }
     }
 
     /// The worker brings the flush to the driver, before or after it runs the queue
@@ -134,11 +193,17 @@ impl Block {
         }
         self.flushes.worker = Worker::Asleep;
         let asked_for = self.to_run.clone();
-        match (self.rules.peeks, self.flushes.request) {
-            (false, Some(flush)) => self.hw_queues[0].refused.put_first(flush),
-            _ => self.flushes.waits_for_room = true,
+        while let Some(id) = self.flushes.requeued.pop() {
+            self.scheduler.insert_first(&queue!(self, now), id);
+            self.mark(self.requests[id].hw_queue);
         }
-        self.mark(0);
+        if std::mem::take(&mut self.flushes.is_new) {
+            match (self.rules.peeks, self.flushes.request) {
+                (false, Some(flush)) => self.hw_queues[0].refused.put_first(flush),
+                _ => self.flushes.waits_for_room = true,
+            }
+            self.mark(0);
+        }
         if !self.rules.peeks && !asked_for.is_empty() {
             self.run_marked(now, disk);
             asked_for.into_iter().for_each(|hw_queue| self.mark(hw_queue));
@@ -181,14 +246,23 @@ impl Block {
         if request.op == Op::Flush {
             self.flushes.request = None;
             self.flushes.excludes = false;
-            self.flushes.ended.extend(self.flushes.running.drain(..).rev());
             self.restart(hw_queue, Restart::Refused);
-            self.kick_flush(now, Worker::OnAny);
+            // They are looked at one after the other, and each time the next flush is made if no data are
+            // under way.
+            for waiter in std::mem::take(&mut self.flushes.running) {
+                match waiter.data {
+                    Some(bio) => self.requeue_data(now, &bio, waiter.tag),
+                    None => self.flushes.ended.push(waiter),
+                }
+                self.kick_flush(now, Worker::OnAny);
+            }
+            self.flushes.ended.reverse();
         } else {
             let tag = self.tag_of[id.index()];
             self.requests[id].fua = false;
+            self.flushes.data.retain(|&data| data != id);
             let kind = self.wbt.as_mut().map(|wbt| wbt.take_kind(id)).unwrap_or_default();
-            self.await_flush(now, Waiter { owner, tag, hw_queue, sync, kind, since: None });
+            self.await_flush(now, Waiter { owner, tag, hw_queue, sync, kind, since: None, data: None });
             self.kick_flush(now, Worker::OnAny);
         }
         self.requests.remove(id);

@@ -31,6 +31,7 @@ macro_rules! queue {
 
 mod dispatch;
 mod draining;
+mod elevator;
 mod flush;
 mod limits;
 mod merging;
@@ -57,7 +58,7 @@ use crate::scheduler::{AnyScheduler, Generation, QueueLimits, Tasks};
 use crate::units::Nanos;
 use recording::Recording;
 use refused::Refused;
-
+use elevator::Elevator;
 use flush::Flushes;
 pub use limits::{queue_limits, read_ahead};
 pub use recording::KERNEL;
@@ -148,7 +149,7 @@ impl HwQueue {
 pub struct Block {
     limits: QueueLimits,
     tasks: Tasks,
-    scheduler: AnyScheduler,
+    scheduler: Elevator,
     generation: Generation,
     rules: Rules,
     /// `none`: it has no limits, wake-ups or timer, so it is not asked. A request goes to the
@@ -241,7 +242,7 @@ impl Block {
             recording: None,
             limits,
             tasks,
-            scheduler,
+            scheduler: Elevator::new(scheduler),
         }
     }
 
@@ -316,7 +317,7 @@ impl Block {
 
     #[inline]
     fn take(&mut self, now: Nanos, bio: &Bio, manner: Manner, disk: &mut AnyDisk) -> Submitted {
-        if bio.op == Op::Flush {
+        if bio.op == Op::Flush || manner.after_flush && self.volatile_write_cache {
             return self.take_flush(now, bio, manner, disk);
         }
         if bio.fua && !self.volatile_write_cache {
@@ -599,6 +600,9 @@ impl Block {
         if let Some(wbt) = &mut self.wbt {
             wbt.freed(now, id);
             owners.extend(wbt.take_woken());
+        }
+        if !self.flushes.data.is_empty() {
+            self.data_ended(now, id);
         }
         self.restart(number, Restart::RefusedOrFull);
         false

@@ -16,12 +16,12 @@ pub(super) struct Recording {
     open: HashMap<u64, Vec<u32>>,
 }
 
-/// The number under which a recording has a process: 1 for the first, [`KERNEL`] for the flusher.
+/// The number under which a recording has a process: 1 for the first, [`KERNEL`] for the kernel's own threads.
 fn pid(process: ProcessId) -> u32 {
-    if process == ProcessId::KERNEL { KERNEL } else { process.0 + 1 }
+    if process.is_kernels() { KERNEL } else { process.0 + 1 }
 }
 
-/// The flusher's number in a recording.
+/// The number of the kernel's threads in a recording.
 pub const KERNEL: u32 = u32::MAX;
 
 /// A priority as in ioprio_set(2); `None` if it is not set.

@@ -170,6 +170,8 @@ pub struct Manner {
     pub again: Option<u32>,
     /// Its place in the writeback throttle ([`super::wbt`]).
     pub place: Admission,
+    /// It goes to the disk after a flush of the disk's cache (`REQ_PREFLUSH`).
+    pub after_flush: bool,
 }
 
 /// Whether a bio has a place in the writeback throttle.
@@ -188,7 +190,9 @@ impl Manner {
     /// Under a plug, for the first time.
     pub const PLUGGED: Manner = Manner { plugged: true, ..Manner::BARE };
     /// Without a plug, for the first time.
-    pub const BARE: Manner = Manner { plugged: false, again: None, place: Admission::Unasked };
+    pub const BARE: Manner = Manner { plugged: false, again: None, place: Admission::Unasked, after_flush: false };
+    /// The same after a flush.
+    pub const AFTER_FLUSH: Manner = Manner { after_flush: true, ..Manner::BARE };
 
     /// It has asked neither for a place nor for a request in vain: merges are tried, and a place is needed.
     #[inline]

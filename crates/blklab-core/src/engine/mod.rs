@@ -8,6 +8,7 @@
 
 mod clock;
 mod flusher;
+mod journal;
 mod page_io;
 mod sync;
 mod wakeups;
@@ -37,6 +38,7 @@ use crate::workload::machine::MEMORY_LEFT;
 use flusher::Flusher;
 
 pub use clock::HORIZON;
+pub use journal::Journal;
 pub use page_io::{Asleep, PageWork, Submitter, Wait};
 pub use sync::{SyncProgress, Syncing};
 pub use world::World;
@@ -284,6 +286,10 @@ impl<S: Source> Engine<S> {
                         self.flushers[usize::from(backing.0)].run(&mut self.world);
                         self.world.leave_cpu(flusher::CPU);
                     }
+                    Actor::Journal => {
+                        journal::run(&mut self.world);
+                        self.world.leave_cpu(journal::CPU);
+                    }
                     Actor::Process(process) => {
                         let before = self.world.cpus.worked();
                         self.run_process(process, &mut ended, watch)?;
@@ -377,6 +383,7 @@ impl<S: Source> Engine<S> {
             match Owner::unpack(owner) {
                 Owner::Process(process, io) => self.source.bio_ended(process, io, &mut self.world),
                 Owner::Pages(index) => self.world.page_bio_ended(index),
+                Owner::Journal(block) => self.world.journal_bio_ended(block),
                 Owner::Flush(process) => self.source.flush_ended(process, &mut self.world),
                 Owner::Sleeper(actor) => self.world.wake(actor, self.world.now()),
             }

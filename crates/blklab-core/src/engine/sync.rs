@@ -1,13 +1,14 @@
 //! fsync: writes dirty pages, waits for them, flushes the disk's cache.
 //!
-//! Follows `file_write_and_wait_range()` and `blkdev_issue_flush()`. Metadata are not modelled: no
-//! journal is written, and fsync equals fdatasync.
+//! Follows `file_write_and_wait_range()` and `blkdev_issue_flush()`; with a journal `ext4_sync_file()`. Without one
+//! fsync equals fdatasync.
 
+use super::journal::Commit;
 use super::page_io::{Asleep, PageWork, Submitter, Wait};
 use super::world::World;
 use crate::block::{BioStream, Manner};
 use crate::device::Device;
-use crate::owner::Owner;
+use crate::owner::{Actor, Owner};
 use crate::pagecache::{FileId, SyncCursor, SyncStep};
 use crate::request::{Bio, Op};
 use crate::units::{Nanos, Sector};
@@ -16,10 +17,15 @@ use crate::units::{Nanos, Sector};
 enum Phase {
     #[default]
     Idle,
-    /// Working on file number `n` of the files to sync.
+    /// The times of file number `n` of the files to sync go to the journal (`sync_lazytime`).
+    Times(usize),
+    /// Writing the pages of file number `n`.
     File(usize),
-    /// This many flushes have not completed. `next`: the first device that it has not asked for one.
-    Flushing { next: u16, left: u16 },
+    /// Its transaction is being committed; then the disk's cache may have to be flushed.
+    Committing { file: usize, flushes: bool },
+    /// This many flushes have not completed. `next`: the first device that it has not asked for one. With a journal
+    /// they are those of file number `of`.
+    Flushing { next: u16, left: u16, of: usize },
 }
 
 /// The progress of a call.
@@ -36,6 +42,10 @@ pub enum SyncProgress {
 pub struct Syncing {
     phase: Phase,
     begun: Nanos,
+    /// fsync, not fdatasync.
+    with_times: bool,
+    /// See [`Syncing::goes_on`].
+    goes_on: bool,
     cursor: Option<SyncCursor>,
     pages: PageWork,
     /// A flush for which there was no request yet.
@@ -43,11 +53,18 @@ pub struct Syncing {
 }
 
 impl Syncing {
-    /// Starts a new fsync at `now`.
+    /// Starts a new fsync at `now`, or another call that writes what is dirty.
     pub fn begin(&mut self, now: Nanos) {
         debug_assert_eq!(self.phase, Phase::Idle);
-        self.phase = Phase::File(0);
+        self.phase = Phase::Times(0);
         self.begun = now;
+        self.with_times = false;
+    }
+
+    /// The same; `with_times`: fsync, not fdatasync.
+    pub fn begin_sync(&mut self, now: Nanos, with_times: bool) {
+        self.begin(now);
+        self.with_times = with_times;
     }
 
     /// When the latest one started.
@@ -60,11 +77,16 @@ impl Syncing {
         self.phase != Phase::Idle
     }
 
-    /// A disk has completed a flush; true if it was the last one of this fsync.
+    /// A disk has completed a flush; true if it was the last one that the call waits for now.
     pub fn flush_ended(&mut self) -> bool {
         let Phase::Flushing { left, .. } = &mut self.phase else { unreachable!("a flush ends once") };
         *left -= 1;
         *left == 0 && self.flush.is_none()
+    }
+
+    /// After what it waits for the call has other files to sync.
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     /// Continues to make `files` durable; `buffered`: they may have dirty pages.
@@ -75,25 +97,118 @@ impl Syncing {
         submitter: Submitter,
         world: &mut World,
     ) -> SyncProgress {
-        while let Phase::File(index) = self.phase {
-            if !buffered || index == files.len() {
-                self.phase = Phase::Flushing { next: 0, left: 0 };
-                break;
+        loop {
+            let progress = match self.phase {
+                Phase::Idle => return SyncProgress::Done,
+                Phase::Times(at) => self.take_times(files, at, submitter, world),
+                Phase::File(at) if at >= files.len() => {
+                    self.phase = Phase::Flushing { next: 0, left: 0, of: 0 };
+                    SyncProgress::Done
+                }
+                Phase::File(at) => self.write_file(FileId(files[at]), at, buffered, submitter, world),
+                Phase::Committing { file, flushes } => self.committed(file, flushes, submitter, world),
+                Phase::Flushing { of, .. } => {
+                    let files = if world.journal.is_some() { &files[of..=of] } else { files };
+                    self.flush(files, submitter, world)
+                }
+            };
+            if progress == SyncProgress::Asleep {
+                return progress;
             }
-            let file = FileId(files[index]);
+        }
+    }
+
+    /// The times of a file go to the running transaction.
+    fn take_times(
+        &mut self,
+        files: &[u32],
+        at: usize,
+        submitter: Submitter,
+        world: &mut World,
+    ) -> SyncProgress {
+        self.goes_on = false;
+        self.phase = Phase::File(at);
+        if let Some(journal) = &mut world.journal {
+            let Some(&file) = files.get(at) else {
+                self.phase = Phase::Idle;
+                return SyncProgress::Done;
+            };
+            self.goes_on = at + 1 < files.len();
+            if self.with_times && !journal.take_times(FileId(file), submitter.actor) {
+                self.phase = Phase::Times(at);
+                return SyncProgress::Asleep;
+            }
+        }
+        SyncProgress::Done
+    }
+
+    /// Writes the pages of a file, and asks for the commit that it needs.
+    fn write_file(
+        &mut self,
+        file: FileId,
+        at: usize,
+        buffered: bool,
+        submitter: Submitter,
+        world: &mut World,
+    ) -> SyncProgress {
+        if buffered {
             let cursor = self.cursor.get_or_insert_with(|| world.cache.sync_start(file));
             if write_pages(cursor, &mut self.pages, file, submitter, world) == SyncProgress::Asleep {
                 return SyncProgress::Asleep;
             }
             self.cursor = None;
-            self.phase = Phase::File(index + 1);
         }
-        self.flush(files, submitter, world)
+        let Some(journal) = &mut world.journal else {
+            // Direct I/O leaves no pages, so the other files have none either.
+            self.phase = Phase::File(if buffered { at + 1 } else { usize::MAX });
+            return SyncProgress::Done;
+        };
+        let (commit, wakes) = journal.sync(file, self.with_times, submitter.actor);
+        if wakes {
+            world.wake(Actor::Journal, world.now());
+        }
+        match commit {
+            Commit::Done => {
+                self.phase = Phase::Flushing { next: 0, left: 0, of: at };
+                SyncProgress::Done
+            }
+            Commit::Awaited { flushes } => {
+                self.phase = Phase::Committing { file: at, flushes };
+                SyncProgress::Asleep
+            }
+        }
+    }
+
+    /// The transaction is committed.
+    fn committed(
+        &mut self,
+        at: usize,
+        flushes: bool,
+        submitter: Submitter,
+        world: &mut World,
+    ) -> SyncProgress {
+        if flushes {
+            self.phase = Phase::Flushing { next: 0, left: 0, of: at };
+            return SyncProgress::Done;
+        }
+        self.phase = Phase::Times(at + 1);
+        let ends_with_flush = world.devices.iter().any(|device| device.block.has_volatile_write_cache());
+        if self.goes_on || !ends_with_flush {
+            return SyncProgress::Done;
+        }
+        // Its process works when it returns, as after a flush.
+        let now = world.now();
+        let until = world.cpus.work_woken(submitter.cpu, now, world.host.complete);
+        if until > now {
+            world.wake(submitter.actor, until);
+            return SyncProgress::Asleep;
+        }
+        SyncProgress::Done
     }
 
     /// Flushes each device that has one of `files` and a volatile write cache.
     fn flush(&mut self, files: &[u32], submitter: Submitter, world: &mut World) -> SyncProgress {
-        let Phase::Flushing { next, left } = &mut self.phase else { return SyncProgress::Asleep };
+        let Phase::Flushing { next, left, of } = &mut self.phase else { return SyncProgress::Asleep };
         let now = world.now();
         let World { devices, layout, .. } = world;
         for (id, device) in devices.iter_mut().skip(usize::from(*next)) {
@@ -118,7 +233,7 @@ impl Syncing {
         if *left > 0 {
             return SyncProgress::Asleep;
         }
-        self.phase = Phase::Idle;
+        self.phase = if world.journal.is_some() { Phase::Times(*of + 1) } else { Phase::Idle };
         SyncProgress::Done
     }
 

@@ -3,6 +3,7 @@
 
 use super::clock::Clock;
 use super::flusher::FlusherTimer;
+use super::journal::Journal;
 use super::page_io::{PageIos, Wait};
 use super::wakeups::Wakeups;
 use crate::containers::few::Few;
@@ -29,10 +30,12 @@ pub struct World {
     pub cpus: Cpus,
     pub(super) wakeups: Wakeups,
     pub(super) page_ios: PageIos,
+    /// Of the file system, if it has one.
+    pub(super) journal: Option<Box<Journal>>,
     /// Per backing device.
     flushers: Few<FlusherTimer>,
     /// Reused between calls.
-    woken: Vec<Actor>,
+    pub(super) woken: Vec<Actor>,
 }
 
 impl World {
@@ -46,6 +49,7 @@ impl World {
             host,
             wakeups: Wakeups::new(processes, cache.backings()),
             page_ios: PageIos::default(),
+            journal: None,
             flushers: Few::new((0..cache.backings()).map(|_| FlusherTimer::default())),
             woken: Vec::new(),
             cache,
@@ -198,6 +202,29 @@ impl World {
         self.wake_all_woken();
     }
 
+    /// Gives the file system a journal.
+    pub fn set_journal(&mut self, journal: Journal) {
+        self.journal = Some(Box::new(journal));
+    }
+
+    /// A call begins to write the file: its times are those of now.
+    #[inline]
+    pub fn writes(&mut self, file: FileId) {
+        if let Some(journal) = &mut self.journal
+            && !self.layout.file(file).is_device
+        {
+            journal.writes(file, self.host.ticks.at(self.clock.now()));
+        }
+    }
+
+    /// A bio of the journal's thread has completed.
+    pub fn journal_bio_ended(&mut self, block: u32) {
+        if let Some(journal) = &mut self.journal {
+            journal.bio_ended(block, &mut self.woken);
+        }
+        self.wake_all_woken();
+    }
+
     /// Requests may have become free: wakes the sleepers that are next.
     #[inline]
     pub fn pass_on_request(&mut self) {
@@ -207,7 +234,7 @@ impl World {
         }
     }
 
-    fn wake_all_woken(&mut self) {
+    pub(super) fn wake_all_woken(&mut self) {
         let now = self.clock.now();
         for actor in self.woken.drain(..) {
             self.wakeups.wake(actor, now, now);

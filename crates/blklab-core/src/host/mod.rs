@@ -203,8 +203,16 @@ const OWN: &[Tunable] = &[
         default: 0,
         min: 0,
         max: FILE_SYSTEMS.len() as i64 - 1,
-        help: "the file system of the files: how direct reads of up to 4 KiB and writeback come to the disk; its \
-               journal is not modelled",
+        help: "the file system of the files: how direct reads of up to 4 KiB and writeback come to the disk",
+    },
+    Tunable {
+        name: "journal",
+        unit: Unit::Flag,
+        default: 0,
+        min: 0,
+        max: 1,
+        help: "1: fsync commits the times of a file to the journal, as in ext4: two writes and two flushes; \
+               0: it only flushes the disk's cache, as fdatasync",
     },
     Tunable {
         name: "large_folios",
@@ -257,6 +265,8 @@ pub struct Host {
     pub partitions: bool,
     /// The files' file system, unless they are partitions.
     pub file_system: FileSystem,
+    /// It has a journal: see [`crate::engine::Journal`].
+    pub journal: bool,
     /// See [`crate::pagecache::MemoryConfig::large_folios`].
     pub large_folios: bool,
     /// Copying between a process and the page cache; 0: it takes no time.
@@ -284,6 +294,7 @@ impl Host {
         clock_stands: false,
         partitions: false,
         file_system: FileSystem::DEFAULT,
+        journal: false,
         large_folios: true,
         copy_mb_s: 0,
     };
@@ -323,6 +334,7 @@ impl Host {
             clock_stands: get("clock_stands") > 0,
             partitions: get("partitions") > 0,
             file_system: FileSystem::of(settings.get("file_system")),
+            journal: get("journal") > 0,
             large_folios: get("large_folios") > 0,
             copy_mb_s: get("copy_mb_s"),
         }

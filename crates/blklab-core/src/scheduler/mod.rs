@@ -99,6 +99,13 @@ pub trait Scheduler: Sized {
     /// A request enters.
     fn insert(&mut self, queue: &Queue<'_>, id: RequestId);
 
+    /// A request enters that goes before all others of its kind, unless the block layer keeps such requests
+    /// itself: then false (`BLK_MQ_INSERT_AT_HEAD`).
+    fn insert_first(&mut self, queue: &Queue<'_>, id: RequestId) -> bool {
+        let _ = (queue, id);
+        false
+    }
+
     /// The next request for hardware queue `hw_queue`. None: no request waits, or the scheduler
     /// holds requests back until `next_timer` or a completion.
     fn dispatch(&mut self, queue: &Queue<'_>, hw_queue: u16) -> Option<RequestId>;

@@ -61,6 +61,12 @@ impl Scheduler for NoScheduler {
         self.waiting += 1;
     }
 
+    fn insert_first(&mut self, queue: &Queue<'_>, id: RequestId) -> bool {
+        self.fifos[usize::from(queue.requests[id].hw_queue)].push_front(id);
+        self.waiting += 1;
+        true
+    }
+
     #[inline]
     fn dispatch(&mut self, _: &Queue<'_>, hw_queue: u16) -> Option<RequestId> {
         let id = self.fifos[usize::from(hw_queue)].pop_front()?;

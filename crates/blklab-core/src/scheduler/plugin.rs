@@ -301,6 +301,11 @@ impl Plugin {
         self.merges.grown(kept, end);
     }
 
+    /// See [`super::Scheduler::insert_first`].
+    pub fn insert_first(&mut self, _: &Queue<'_>, _: RequestId) -> bool {
+        false
+    }
+
     /// See [`super::Scheduler::is_settled`].
     pub fn is_settled(&self, _: Nanos) -> bool {
         false

@@ -176,6 +176,11 @@ impl AnyScheduler {
         each!(self, s => s.insert(queue, id));
     }
 
+    /// See [`Scheduler::insert_first`].
+    pub fn insert_first(&mut self, queue: &Queue<'_>, id: RequestId) -> bool {
+        each!(self, s => s.insert_first(queue, id))
+    }
+
     /// See [`Scheduler::dispatch`].
     #[inline]
     pub fn dispatch(&mut self, queue: &Queue<'_>, hw_queue: u16) -> Option<RequestId> {

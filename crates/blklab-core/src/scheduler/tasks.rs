@@ -87,11 +87,14 @@ impl Tasks {
         Tasks::new(both.collect(), cgroups)
     }
 
-    /// One process; the kernel's own threads and unknown processes have no priority and are in the
-    /// root group.
+    /// One process; the kernel's own threads and unknown processes are in the root group, and only the journal's
+    /// thread has a priority.
     #[inline]
     pub fn get(&self, process: ProcessId) -> Task {
-        self.tasks.get(process.0 as usize).copied().unwrap_or_default()
+        self.tasks.get(process.0 as usize).copied().unwrap_or_else(|| Task {
+            prio: if process == ProcessId::JOURNAL { IoPrio::JOURNAL } else { IoPrio::default() },
+            ..Task::default()
+        })
     }
 
     /// A process moves to another cgroup.

@@ -1,4 +1,4 @@
-//! The place of ext4's journal: the extents of its inode.
+//! The place of ext4's journal: the extents of its inode; and where it goes on.
 //!
 //! The format: `Documentation/filesystems/ext4` of Linux (superblock, group descriptors, inodes, extent
 //! trees); all numbers are little-endian.
@@ -7,11 +7,16 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::Extents;
+use crate::config::Sectors;
 
 const SUPERBLOCK: u64 = 1024;
 const SUPERBLOCK_MAGIC: u16 = 0xef53;
 const EXTENT_MAGIC: u16 = 0xf30a;
+/// Of `struct journal_superblock_s`, whose numbers are big-endian.
+const JOURNAL_MAGIC: u32 = 0xc03b_3998;
 const HAS_JOURNAL: u32 = 4;
 /// The journal is on another device.
 const JOURNAL_DEVICE: u32 = 8;
@@ -32,6 +37,38 @@ pub fn journal(device: &Path) -> Result<Extents, String> {
     let fail = |error: &dyn std::fmt::Display| format!("the journal of {}: {error}", device.display());
     let disk = File::open(device).map_err(|error| fail(&error))?;
     ranges(&disk).map(Extents::of).map_err(|error| fail(&error))
+}
+
+/// The journal of an unmounted file system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Journal {
+    /// The first sector and the number of sectors of each extent.
+    pub extents: Sectors,
+    /// The block in which the first transaction after the next mount begins.
+    pub head: u64,
+}
+
+/// The journal of the file system on `device`, which is not mounted; `None` if it has none.
+///
+/// # Errors
+/// As [`journal`]; or the journal's superblock is damaged.
+pub fn at_rest(device: &Path) -> Result<Option<Journal>, String> {
+    let fail = |error: &dyn std::fmt::Display| format!("the journal of {}: {error}", device.display());
+    let disk = File::open(device).map_err(|error| fail(&error))?;
+    rest(&disk).map_err(|error| fail(&error))
+}
+
+fn rest(disk: &dyn ReadAt) -> Result<Option<Journal>, String> {
+    let ranges = ranges(disk)?;
+    let Some(&(first, _)) = ranges.first() else { return Ok(None) };
+    let superblock = disk.bytes(first * SECTOR_BYTES, 1024)?;
+    let word = |at: usize| u32::from_be_bytes(superblock[at..at + 4].try_into().expect("four bytes"));
+    if word(0) != JOURNAL_MAGIC {
+        return Err("its superblock is damaged".to_owned());
+    }
+    let extents = ranges.iter().map(|&(begin, end)| (begin, end - begin)).collect();
+    // `s_head`, which older versions left at 0: then it begins where the log does (`s_first`).
+    Ok(Some(Journal { extents, head: word(88).max(word(20)).into() }))
 }
 
 fn ranges(disk: &dyn ReadAt) -> Result<Vec<(u64, u64)>, String> {
@@ -174,6 +211,8 @@ mod tests {
             let found = ranges(file.as_file()).expect("an ext4");
             assert!(!found.is_empty());
             assert_eq!(joined(&found), joined(&told), "{options:?}");
+            let rest = rest(file.as_file()).expect("a journal").expect("there is one");
+            assert_eq!((rest.head, rest.extents[0].0), (1, found[0].0), "nothing has been committed");
         }
     }
 
@@ -181,6 +220,7 @@ mod tests {
     fn without_a_journal_there_is_none_and_other_bytes_are_one_line() {
         if let Some((file, _)) = image(64, &["-O", "^has_journal"]) {
             assert_eq!(journal(file.path()), Ok(Extents::default()));
+            assert_eq!(at_rest(file.path()), Ok(None));
         }
         let zeros = tempfile::NamedTempFile::new().expect("a file");
         zeros.as_file().set_len(1 << 20).expect("long");

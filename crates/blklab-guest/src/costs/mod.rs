@@ -10,7 +10,7 @@
 //! to their own places. Unmarked writes are data.
 
 mod asked;
-mod ext4;
+pub mod ext4;
 
 use std::fs;
 use std::path::Path;

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from blklab.base import binaries
-from blklab.domain.experiment import Disk, LaidOut
+from blklab.domain.experiment import Disk, Journal, LaidOut
 from blklab.errors import InputError, MachineError, RunError, nearest
 from blklab.programs import file_system as file_system_of_program
 from blklab.rigs.kernel import outcome
@@ -128,7 +128,7 @@ def lay_out(
         wait(guest)
         found = outcome.read(guest.run, outcome.LAID_OUT)
         image = guest.run.read(_IMAGE, _IMAGE_BYTES_MAX)
-    places = found["laid_out"]
+    places, journal = found["laid_out"], found["journal"]
     if len(places) != len(sizes):
         raise RunError(f"the guest has laid out {len(places)} of {len(sizes)} files")
     return LaidOut(
@@ -136,6 +136,7 @@ def lay_out(
         found["file_system"]["options"],
         tuple(tuple((first, count) for first, count in file) for file in places),
         base64.b64encode(lzma.compress(image)).decode(),
+        None if journal is None else Journal(tuple(journal["extents"]), journal["head"]),
     )
 
 

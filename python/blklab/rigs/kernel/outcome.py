@@ -117,6 +117,12 @@ class LaidOutFiles(TypedDict):
 
     file_system: _Mounted
     laid_out: Annotated[list[Annotated[list[tuple[Count, Count]], _EXTENTS]], _FILES]
+    journal: _Journal | None
+
+
+class _Journal(TypedDict):
+    extents: Annotated[list[tuple[Count, Count]], _EXTENTS]
+    head: Count
 
 
 _FAILED = msgspec.json.Decoder(_Failed)

@@ -118,6 +118,20 @@ pub struct Kyber {
 }
 
 impl Kyber {
+    /// A request comes to the queue of this CPU and this domain.
+    #[inline]
+    fn come(&mut self, queue: &Queue<'_>, id: RequestId) -> (usize, usize) {
+        let request = &queue.requests[id];
+        let domain = domain(request.op);
+        if id.index() >= self.holds_token.len() {
+            self.holds_token.resize(id.index() + 1, false);
+        }
+        let cpu = self.queue_of(request.cpu);
+        self.hw_queues[usize::from(request.hw_queue)].busy[cpu / 64][domain] |= 1 << (cpu % 64);
+        self.waiting += 1;
+        (cpu, domain)
+    }
+
     /// The queue of a CPU. CPUs for which the kernel has none share the last.
     #[inline]
     fn queue_of(&self, cpu: u16) -> usize {
@@ -245,15 +259,14 @@ impl Scheduler for Kyber {
 
     #[inline]
     fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
-        let request = &queue.requests[id];
-        let domain = domain(request.op);
-        if id.index() >= self.holds_token.len() {
-            self.holds_token.resize(id.index() + 1, false);
-        }
-        let cpu = self.queue_of(request.cpu);
+        let (cpu, domain) = self.come(queue, id);
         self.links.push_back(&mut self.cpus[cpu][domain], id);
-        self.hw_queues[usize::from(request.hw_queue)].busy[cpu / 64][domain] |= 1 << (cpu % 64);
-        self.waiting += 1;
+    }
+
+    fn insert_first(&mut self, queue: &Queue<'_>, id: RequestId) -> bool {
+        let (cpu, domain) = self.come(queue, id);
+        self.links.push_front(&mut self.cpus[cpu][domain], id);
+        true
     }
 
     #[inline]

@@ -19,19 +19,19 @@ use super::raising::Raising;
 use crate::request::{IoPrio, ProcessId};
 use crate::scheduler::CgroupId;
 
-/// A process's number; the kernel's own thread comes first.
+/// A process's number; the kernel's own threads come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::scheduler::bfq) struct TaskIndex(pub u32);
 
 impl TaskIndex {
     #[inline]
     pub const fn of(process: ProcessId) -> TaskIndex {
-        TaskIndex(process.0.wrapping_add(1))
+        TaskIndex(process.place())
     }
 
     #[inline]
     pub const fn process(self) -> ProcessId {
-        ProcessId(self.0.wrapping_sub(1))
+        ProcessId::at_place(self.0)
     }
 
     #[inline]
@@ -190,7 +190,7 @@ mod tests {
     fn tasks() -> Tasks {
         let mut tasks = Tasks::default();
         tasks.know(READER, |process| {
-            (IoPrio { level: process.0.wrapping_add(1) as u8, ..IoPrio::default() }, CgroupId::ROOT)
+            (IoPrio { level: process.place() as u8, ..IoPrio::default() }, CgroupId::ROOT)
         });
         tasks
     }
@@ -200,7 +200,7 @@ mod tests {
         let tasks = tasks();
         assert!(tasks.knows(TaskIndex::of(ProcessId::KERNEL)) && !tasks.knows(TaskIndex(4)));
         assert_eq!([0, 1, 3].map(|task| tasks.prio(TaskIndex(task)).level), [0, 1, 3]);
-        assert_eq!(READER.process(), ProcessId(2));
+        assert_eq!(READER.process(), ProcessId(1));
         assert_eq!(tasks.queue(TaskIndex(9), true), None);
     }
 

@@ -36,12 +36,12 @@ pub(in crate::scheduler::cfq) struct Contexts(Vec<Context>);
 
 impl Contexts {
     const fn id(process: ProcessId) -> ContextId {
-        process.0.wrapping_add(1) as ContextId
+        process.place() as ContextId
     }
 
     /// The process of a context.
     pub const fn process(context: ContextId) -> ProcessId {
-        ProcessId((context as u32).wrapping_sub(1))
+        ProcessId::at_place(context as u32)
     }
 
     /// The process's context, created with its first request.

@@ -31,12 +31,12 @@ pub(in crate::scheduler) struct Tasks<Q> {
 }
 
 const fn index_of(process: ProcessId) -> TaskIndex {
-    process.0.wrapping_add(1) as TaskIndex
+    process.place() as TaskIndex
 }
 
 /// The process of an index.
 pub(in crate::scheduler) const fn process_at(index: TaskIndex) -> ProcessId {
-    ProcessId((index as u32).wrapping_sub(1))
+    ProcessId::at_place(index as u32)
 }
 
 impl<Q: Copy> Tasks<Q> {

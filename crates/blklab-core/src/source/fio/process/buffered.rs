@@ -8,7 +8,11 @@ impl Process {
         if !self.syncing.flush_ended() {
             return;
         }
-        let at = world.cpus.work_woken(self.submitter.cpu, world.now(), world.host.complete);
+        let now = world.now();
+        let at = match self.syncing.goes_on() {
+            true => now,
+            false => world.cpus.work_woken(self.submitter.cpu, now, world.host.complete),
+        };
         world.wake(self.submitter.actor, at);
     }
 
@@ -113,7 +117,8 @@ impl Process {
     pub(super) fn buffered_done(&mut self, slot: u32, world: &mut World) -> Flow {
         let durable = self.spec.job.durability.mode != SyncMode::None;
         if durable && self.units.unit(slot).direction == Direction::Write {
-            self.syncing.begin(world.now());
+            let with_times = self.spec.job.durability.mode == SyncMode::Sync;
+            self.syncing.begin_sync(world.now(), with_times);
             return self.go(State::SyncWrite(slot));
         }
         self.blocking_done(slot, world)
@@ -145,7 +150,7 @@ impl Process {
     pub(super) fn pass_sync(&mut self, last: bool, world: &mut World) -> Flow {
         if self.issuer.owes_sync() {
             if !self.syncing.is_running() {
-                self.syncing.begin(world.now());
+                self.syncing.begin_sync(world.now(), true);
             }
             if self.sync_files(world) == SyncProgress::Asleep {
                 return Flow::Sleep;

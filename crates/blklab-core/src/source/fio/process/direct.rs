@@ -59,7 +59,8 @@ impl Process {
         match written.filter(is_due) {
             Some(unit) => {
                 if !self.syncing.is_running() {
-                    self.syncing.begin(world.now());
+                    let with_times = self.spec.job.durability.mode == SyncMode::Sync;
+                    self.syncing.begin_sync(world.now(), with_times);
                 }
                 self.syncing.run(&[unit.file], false, self.submitter, world)
             }
@@ -124,6 +125,9 @@ impl Process {
     fn hand_over(&mut self, slot: u32, world: &mut World) -> Result<(), Flow> {
         if self.stream.is_none() {
             let unit = *self.units.unit(slot);
+            if unit.direction == Direction::Write {
+                world.writes(FileId(unit.file));
+            }
             let span = Span::of_bytes(FileId(unit.file), unit.offset, unit.len);
             let (place, sectors) = world.layout.head_of(span);
             let bio = self.bio(slot, &unit, place, span.sectors, world);

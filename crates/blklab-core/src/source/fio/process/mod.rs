@@ -305,7 +305,7 @@ impl Process {
             Step::Sync if self.has_threads() => self.go(State::Drain(Next::Sync)),
             Step::Sync if !self.prepared.is_empty() => self.go(State::Commit),
             Step::Sync => {
-                self.syncing.begin(now);
+                self.syncing.begin_sync(now, self.issuer.syncs_times());
                 self.go(State::Sync)
             }
         }
@@ -320,6 +320,9 @@ impl Process {
             return self.hand_to_thread(slot, world);
         }
         if !job.queueing.direct && unit.direction != Direction::Trim {
+            if unit.direction == Direction::Write {
+                world.writes(FileId(unit.file));
+            }
             self.owed = Owed { call: world.host.syscall, bytes: 0 };
             return self.buffered(slot, 0, world);
         }

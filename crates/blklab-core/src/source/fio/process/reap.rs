@@ -98,7 +98,7 @@ impl Process {
         }
         match next {
             Next::Sync => {
-                self.syncing.begin(world.now());
+                self.syncing.begin_sync(world.now(), self.issuer.syncs_times());
                 self.go(State::Sync)
             }
             Next::Step(Then::Finish) => self.go(State::PassSync { last: true }),

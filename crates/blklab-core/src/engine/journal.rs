@@ -1,0 +1,324 @@
+//! The journal of a file system, which fsync commits.
+//!
+//! Follows `fs/ext4/fsync.c` and `fs/jbd2/commit.c` of Linux 7.3, for files whose blocks are all allocated
+//! and written, so that the only metadata that change are their times, which are in the blocks of their
+//! inodes. The file system is mounted with `lazytime`: a write changes the times in memory, and fsync writes
+//! them, to the block of the inode, in the running transaction.
+//!
+//! A kernel thread commits one transaction at a time. It writes a descriptor and the changed
+//! blocks, waits for them, and writes the commit record between two flushes (`REQ_PREFLUSH`, `REQ_FUA`). All
+//! that wait for this transaction go on then. Times that come meanwhile are in the next transaction, whose
+//! first process waits until the block has been copied to the journal (`BH_Shadow`).
+//!
+//! Which processes have to commit follows from two facts. Who writes an inode writes the times of all inodes in
+//! that block (`ext4_update_other_inodes_time`), so the next process that syncs there finds no change, and only
+//! flushes. And times are ticks: a second write in one tick changes nothing.
+//!
+//! Left out: allocation, and all other metadata; the blocks at their own place, which are written after half
+//! a minute; the journal's tail and its superblock; commits after 5 s for which nobody waits; `fast_commit`; data that
+//! must be written before the commit (`data=ordered`), of which there are none without allocation.
+
+use std::ops::Range;
+
+use super::world::World;
+use crate::block::{BioStream, Manner};
+use crate::device::DeviceId;
+use crate::owner::{Actor, Owner};
+use crate::pagecache::FileId;
+use crate::request::{Bio, IoPrio, Op, ProcessId};
+use crate::units::{Bytes, Sector};
+use crate::workload::plan::JournalPlan;
+
+/// The CPU on which its thread runs.
+pub const CPU: u16 = 0;
+
+const BLOCK_SECTORS: u32 = 8;
+/// The number of a transaction.
+type Tid = u64;
+
+/// What a file's inode has in memory.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inode {
+    /// The tick of its times.
+    tick: Option<u64>,
+    /// They are not in the inode's block yet (`I_DIRTY_TIME`).
+    changed: bool,
+    /// The last transaction that has a change of it (`i_sync_tid`).
+    tid: Tid,
+}
+
+/// The progress of a commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// There is none.
+    #[default]
+    Idle,
+    /// Writing the descriptor and the blocks; this one is the next to be submitted.
+    Logging(u32),
+    /// Waiting for them.
+    Logged,
+    /// Submitting the commit record (`T_COMMIT_JFLUSH`).
+    Record,
+    /// Waiting for it.
+    Recorded,
+}
+
+/// A process that sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// Until the transaction is committed.
+    Commit(Tid),
+    /// Until the block of inodes has been copied to the journal.
+    Copied(u32),
+}
+
+/// What a process that syncs has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commit {
+    /// It sleeps until its transaction is committed. `flushes`: nothing flushes the disk's cache after its data
+    /// but itself, afterwards.
+    Awaited {
+        /// See above.
+        flushes: bool,
+    },
+    /// Its transaction is committed: it must flush the disk's cache.
+    Done,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Journal {
+    device: DeviceId,
+    extents: Vec<Range<u64>>,
+    /// Its length.
+    blocks: u64,
+    /// The block in which the next transaction begins.
+    head: u64,
+    /// By file.
+    inodes: Vec<Inode>,
+    /// Blocks of inodes that the running transaction changes.
+    running: Vec<u32>,
+    /// Those of the transaction that is being committed.
+    committing: Vec<u32>,
+    /// The number of the last one that is committed; the next is being committed or runs.
+    committed: Tid,
+    /// The last one for which a process has asked.
+    requested: Tid,
+    state: State,
+    /// Blocks that are not on the disk yet.
+    left: u32,
+    /// Changed blocks are under way to the journal.
+    copying: bool,
+    stream: Option<BioStream>,
+    waits: Vec<(Actor, Wait)>,
+}
+
+impl Journal {
+    /// In the middle of a disk, where mke2fs puts it.
+    pub fn in_the_middle(capacity: Sector) -> JournalPlan {
+        let aligned = |sectors: u64| sectors - sectors % u64::from(BLOCK_SECTORS);
+        let begin = aligned(capacity.0 / 2);
+        // `ext2fs_default_journal_size()`: at most 1 GiB, and 32 times that for the whole file system.
+        let sectors = (capacity.0 / 32).clamp(u64::from(BLOCK_SECTORS) * 1024, Bytes::from_mib(1024).sectors());
+        let end = begin + aligned(sectors.min(capacity.0 - begin));
+        JournalPlan { extents: vec![begin..end], head: 1 }
+    }
+
+    /// Of that many files on a device, with nothing to commit.
+    pub fn new(device: DeviceId, place: JournalPlan, files: usize) -> Journal {
+        let sectors: u64 = place.extents.iter().map(|range| range.end - range.start).sum();
+        Journal {
+            device,
+            extents: place.extents,
+            blocks: sectors / u64::from(BLOCK_SECTORS),
+            head: place.head,
+            inodes: vec![Inode::default(); files],
+            running: Vec::new(),
+            committing: Vec::new(),
+            committed: 0,
+            requested: 0,
+            state: State::Idle,
+            left: 0,
+            copying: false,
+            stream: None,
+            waits: Vec::new(),
+        }
+    }
+
+    /// A call begins to write the file in this tick.
+    pub fn writes(&mut self, file: FileId, tick: u64) {
+        let inode = &mut self.inodes[file.index()];
+        if inode.tick != Some(tick) {
+            *inode = Inode { tick: Some(tick), changed: true, ..*inode };
+        }
+    }
+
+    /// The number of the transaction that takes changes now.
+    fn now_running(&self) -> Tid {
+        self.committed + if self.state == State::Idle { 1 } else { 2 }
+    }
+
+    /// Writes changed times to the block of the inode (`sync_lazytime`); false if `actor` sleeps until it may.
+    pub fn take_times(&mut self, file: FileId, actor: Actor) -> bool {
+        if !self.inodes[file.index()].changed {
+            return true;
+        }
+        let block = JournalPlan::inode_block(file.index());
+        if self.copying && self.committing.contains(&block) {
+            self.waits.push((actor, Wait::Copied(block)));
+            return false;
+        }
+        let of_block = |number: &usize| JournalPlan::inode_block(*number) == block;
+        for other in (0..self.inodes.len()).filter(of_block) {
+            self.inodes[other].changed = false;
+        }
+        self.inodes[file.index()].tid = self.now_running();
+        if !self.running.contains(&block) {
+            self.running.push(block);
+        }
+        true
+    }
+
+    /// A process that has written the data of the file syncs it; `with_times`: fsync, not fdatasync
+    /// (`ext4_fsync_journal`). Asks for the commit that it needs; true in the second place if the thread has
+    /// to be woken for that.
+    pub fn sync(&mut self, file: FileId, with_times: bool, actor: Actor) -> (Commit, bool) {
+        let tid = if with_times { self.inodes[file.index()].tid } else { 0 };
+        if tid <= self.committed {
+            return (Commit::Done, false);
+        }
+        self.waits.push((actor, Wait::Commit(tid)));
+        let is_running = tid == self.now_running();
+        let flushes = !is_running && matches!(self.state, State::Record | State::Recorded);
+        let wakes = is_running && self.requested < tid;
+        self.requested = self.requested.max(tid);
+        (Commit::Awaited { flushes }, wakes)
+    }
+
+    /// A block of the commit is on the disk.
+    pub fn bio_ended(&mut self, block: u32, woken: &mut Vec<Actor>) {
+        self.left -= 1;
+        if let Some(copied) = block.checked_sub(1).and_then(|index| self.committing.get(index as usize)) {
+            let copied = Wait::Copied(*copied);
+            woken.extend(self.waits.extract_if(.., |(_, wait)| *wait == copied).map(|(actor, _)| actor));
+        }
+        if self.left == 0 {
+            self.copying = false;
+            woken.push(Actor::Journal);
+        }
+    }
+
+    /// The sector of a block, round the journal. Block 0 is its superblock.
+    fn sector(&self, block: u64) -> Sector {
+        let block = 1 + (block - 1) % (self.blocks - 1);
+        let mut left = block * u64::from(BLOCK_SECTORS);
+        for range in &self.extents {
+            if left < range.end - range.start {
+                return Sector(range.start + left);
+            }
+            left -= range.end - range.start;
+        }
+        unreachable!("a block of the journal is in one of its extents")
+    }
+
+    fn bio(&self, number: u32, cpu_queue: u16) -> Bio {
+        Bio {
+            op: Op::Write,
+            sector: self.sector(self.head + u64::from(number)),
+            sectors: BLOCK_SECTORS,
+            sync: true,
+            fua: false,
+            idle: true,
+            background: false,
+            process: ProcessId::JOURNAL,
+            prio: IoPrio::JOURNAL,
+            cpu: CPU,
+            hw_queue: cpu_queue,
+            owner: Owner::Journal(number).pack(),
+        }
+    }
+
+    /// The transaction is committed: appends to `woken` all that wait for it, in order.
+    fn ended(&mut self, woken: &mut Vec<Actor>) {
+        self.committed += 1;
+        self.head += self.committing.len() as u64 + 2;
+        let committed = self.committed;
+        let is_over = |wait: Wait| matches!(wait, Wait::Commit(tid) if tid <= committed);
+        woken.extend(self.waits.extract_if(.., |&mut (_, wait)| is_over(wait)).map(|(actor, _)| actor));
+        self.state = State::Idle;
+    }
+}
+
+/// The thread runs until it has nothing to commit, or waits (`kjournald2`).
+pub fn run(world: &mut World) {
+    let Some(mut journal) = world.journal.take() else { return };
+    journal.run(world);
+    world.journal = Some(journal);
+}
+
+impl Journal {
+    fn run(&mut self, world: &mut World) {
+        loop {
+            match self.state {
+                State::Idle if self.requested == self.committed => return,
+                State::Idle => {
+                    self.committing = std::mem::take(&mut self.running);
+                    self.left = self.committing.len() as u32 + 1;
+                    self.copying = true;
+                    self.state = State::Logging(0);
+                }
+                State::Logging(next) if next > self.committing.len() as u32 => {
+                    world.unplug();
+                    world.pass_on_request();
+                    self.state = State::Logged;
+                    return;
+                }
+                State::Logging(next) => {
+                    if !self.submit(next, false, world) {
+                        return;
+                    }
+                    self.state = State::Logging(next + 1);
+                }
+                State::Logged if self.left > 0 => return,
+                State::Logged => {
+                    self.left = 1;
+                    self.state = State::Record;
+                }
+                State::Record => {
+                    if !self.submit(self.committing.len() as u32 + 1, true, world) {
+                        return;
+                    }
+                    self.state = State::Recorded;
+                    return;
+                }
+                State::Recorded if self.left > 0 => return,
+                State::Recorded => {
+                    self.ended(&mut world.woken);
+                    world.wake_all_woken();
+                }
+            }
+        }
+    }
+
+    /// Submits a block of the commit; false if the thread sleeps for a request.
+    fn submit(&mut self, number: u32, is_record: bool, world: &mut World) -> bool {
+        let now = world.now();
+        let device = &mut world.devices[self.device];
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => {
+                let bio = Bio { fua: is_record, ..self.bio(number, device.hw_queue(CPU)) };
+                let manner = if is_record { Manner::AFTER_FLUSH } else { Manner::PLUGGED };
+                match device.begin(now, bio, manner) {
+                    None => return true,
+                    Some(stream) => stream,
+                }
+            }
+        };
+        let taken = device.hand_over(now, &mut stream, Actor::Journal);
+        if !taken {
+            self.stream = Some(stream);
+        }
+        taken
+    }
+}
