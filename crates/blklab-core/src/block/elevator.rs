@@ -1,10 +1,8 @@
 //! A scheduler, and requests that go to the disk before all of its own.
 //!
-//! A write that had to wait for a flush enters at the head (`BLK_MQ_INSERT_AT_HEAD`). Schedulers that have
-//! a list for such requests never see them here (`dispatch` of mq-deadline and bfq); the others put them
-//! first in a queue of their own ([`Scheduler::insert_first`](crate::scheduler::Scheduler::insert_first)).
-//!
-//! Left out: bfq counts such a request to the queue of its process.
+//! A write that had to wait for a flush enters at the head (`BLK_MQ_INSERT_AT_HEAD`): some schedulers put it
+//! first in a queue of their own ([`Scheduler::insert_first`](crate::scheduler::Scheduler::insert_first)). For the
+//! others it is here, as in the list `dispatch` of mq-deadline.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};

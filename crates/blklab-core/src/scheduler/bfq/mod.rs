@@ -62,6 +62,8 @@ mod serve;
 mod tasks;
 mod tunables;
 
+use std::collections::VecDeque;
+
 use super::journal::Journal;
 use super::shared::merge::MergeIndex;
 use super::shared::positions::Positions;
@@ -111,6 +113,8 @@ pub struct Bfq {
     requests: Requests,
     merges: MergeIndex,
     counts: Counts,
+    /// Requests that go before all others, whatever their queue (`bfqd->dispatch`).
+    first: VecDeque<RequestId>,
 
     in_service: Option<QueueId>,
     /// Where the last request of the queue in service ended; 0: it had none yet.
@@ -181,6 +185,7 @@ impl Scheduler for Bfq {
             requests: Requests::new(requests, tuning.back_seek),
             merges: MergeIndex::with_capacity(requests),
             counts: Counts::new(limits.hw_queues),
+            first: VecDeque::new(),
             in_service: None,
             in_service_end: Sector(0),
             last_position: Sector(0),
@@ -250,6 +255,13 @@ impl Scheduler for Bfq {
         self.reap();
     }
 
+    fn insert_first(&mut self, queue: &Queue<'_>, id: RequestId) -> bool {
+        self.happens(queue.now);
+        self.assign(queue, id);
+        self.first.push_front(id);
+        true
+    }
+
     #[inline]
     fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
         self.clock.set(queue.now);
@@ -309,7 +321,7 @@ impl Scheduler for Bfq {
 
     #[inline]
     fn waiting(&self) -> usize {
-        self.counts.waiting() as usize
+        self.counts.waiting() as usize + self.first.len()
     }
 
     fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {

@@ -10,6 +10,11 @@ use crate::units::{Nanos, Sector};
 impl Bfq {
     /// The next request to dispatch (`__bfq_dispatch_request`).
     pub(super) fn next_request(&mut self) -> Option<RequestId> {
+        if let Some(id) = self.first.pop_front() {
+            self.queues[self.requests.queue_of(id).index()].backlog.dispatched();
+            self.hand_over(id);
+            return Some(id);
+        }
         if self.total_busy() == 0 || self.tuning.strict_guarantees && self.counts.in_driver() > 0 {
             return None;
         }
