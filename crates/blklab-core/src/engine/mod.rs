@@ -8,6 +8,7 @@
 
 mod clock;
 mod flusher;
+mod inode_lock;
 mod journal;
 mod page_io;
 mod sync;

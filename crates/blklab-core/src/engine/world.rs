@@ -3,6 +3,7 @@
 
 use super::clock::Clock;
 use super::flusher::FlusherTimer;
+use super::inode_lock::InodeLocks;
 use super::journal::Journal;
 use super::page_io::{PageIos, Wait};
 use super::wakeups::Wakeups;
@@ -30,6 +31,7 @@ pub struct World {
     pub cpus: Cpus,
     pub(super) wakeups: Wakeups,
     pub(super) page_ios: PageIos,
+    inode_locks: InodeLocks,
     /// Of the file system, if it has one.
     pub(super) journal: Option<Box<Journal>>,
     /// Per backing device.
@@ -49,6 +51,7 @@ impl World {
             host,
             wakeups: Wakeups::new(processes, cache.backings()),
             page_ios: PageIos::default(),
+            inode_locks: InodeLocks::default(),
             journal: None,
             flushers: Few::new((0..cache.backings()).map(|_| FlusherTimer::default())),
             woken: Vec::new(),
@@ -214,6 +217,19 @@ impl World {
             && !self.layout.file(file).is_device
         {
             journal.writes(file, self.host.ticks.at(self.clock.now()));
+        }
+    }
+
+    /// Takes the lock of a file, which several processes write through the page cache; false if `actor` sleeps
+    /// until it tries again.
+    pub fn lock_inode(&mut self, file: FileId, actor: Actor) -> bool {
+        self.inode_locks.take(file, actor, self.clock.now(), self.host.ticks)
+    }
+
+    /// Frees it.
+    pub fn unlock_inode(&mut self, file: FileId) {
+        if let Some(next) = self.inode_locks.free(file) {
+            self.wake(next, self.clock.now());
         }
     }
 

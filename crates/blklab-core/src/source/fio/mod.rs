@@ -14,6 +14,7 @@ use std::iter;
 
 use crate::engine::{Ran, Source, World};
 use crate::owner::Actor;
+use crate::pagecache::FileId;
 use crate::request::ProcessId;
 use crate::result::{DiskTrace, JobResult};
 use crate::scheduler::{Task, Tasks};
@@ -101,6 +102,7 @@ impl Fio {
                 owners.push(owner);
             }
         }
+        share_files(plan, world, &mut processes, &owners);
         Fio { processes, started: vec![false; living], waiting: (0..living).collect(), living, owners }
     }
 
@@ -133,6 +135,29 @@ impl Fio {
             }
         }
         self.start_processes(world);
+    }
+}
+
+/// Tells each process that writes a file of a file system through the page cache, and is not the only one.
+fn share_files(plan: &Plan, world: &World, processes: &mut [Process], owners: &[u32]) {
+    let writes = |spec: &ProcessSpec| !spec.job.queueing.direct && spec.job.access.rw.writes();
+    let files = |owner: u32| {
+        let spec = &plan.processes[owner as usize];
+        let own = if writes(spec) { &spec.regions[..] } else { &[] };
+        own.iter().map(|region| FileId(region.file)).filter(|&file| !world.layout.file(file).is_device)
+    };
+    // A process of POSIX AIO does nothing itself, its threads do.
+    let does_io = |owner: u32| pool::threads(&plan.processes[owner as usize]) == 0;
+    let mut users = vec![0_u32; plan.files.len()];
+    for (number, &owner) in owners.iter().enumerate() {
+        if number as u32 != owner || does_io(owner) {
+            files(owner).for_each(|file| users[file.index()] += 1);
+        }
+    }
+    for (process, &owner) in processes.iter_mut().zip(owners) {
+        if files(owner).any(|file| users[file.index()] > 1) {
+            process.share_files();
+        }
     }
 }
 

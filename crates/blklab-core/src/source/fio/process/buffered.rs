@@ -16,6 +16,19 @@ impl Process {
         world.wake(self.submitter.actor, at);
     }
 
+    /// Begins a buffered write, once it has the file's lock.
+    #[inline]
+    pub(super) fn begin_buffered_write(&mut self, slot: u32, world: &mut World) -> Flow {
+        let file = FileId(self.units.unit(slot).file);
+        if self.shares_files && !world.lock_inode(file, self.submitter.actor) {
+            self.state = State::Locked(slot);
+            return Flow::Sleep;
+        }
+        world.writes(file);
+        self.owed = Owed { call: world.host.syscall, bytes: 0 };
+        self.buffered(slot, 0, world)
+    }
+
     /// Continues a buffered read or write at byte `done`.
     #[inline]
     pub(super) fn buffered(&mut self, slot: u32, done: u64, world: &mut World) -> Flow {
@@ -116,7 +129,11 @@ impl Process {
     #[inline]
     pub(super) fn buffered_done(&mut self, slot: u32, world: &mut World) -> Flow {
         let durable = self.spec.job.durability.mode != SyncMode::None;
-        if durable && self.units.unit(slot).direction == Direction::Write {
+        let is_write = self.units.unit(slot).direction == Direction::Write;
+        if is_write && self.shares_files {
+            world.unlock_inode(FileId(self.units.unit(slot).file));
+        }
+        if durable && is_write {
             let with_times = self.spec.job.durability.mode == SyncMode::Sync;
             self.syncing.begin_sync(world.now(), with_times);
             return self.go(State::SyncWrite(slot));

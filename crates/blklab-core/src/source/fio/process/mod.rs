@@ -76,6 +76,8 @@ enum State {
     Reap,
     /// Reaping everything, then continuing with this.
     Drain(Next),
+    /// Waiting for the lock of the file that this slot writes.
+    Locked(u32),
     /// A buffered I/O, with this many bytes done.
     Buffered {
         slot: u32,
@@ -143,6 +145,8 @@ pub struct Process {
     /// One per region of the specification.
     read_ahead: Vec<ReadAhead>,
     dirtier: Dirtier,
+    /// Other processes write its files through the page cache, too, one at a time.
+    shares_files: bool,
     owed: Owed,
     pages: PageWork,
     syncing: Syncing,
@@ -192,6 +196,7 @@ impl Process {
             issuer: Issuer::new(spec, seed),
             read_ahead: spec.regions.iter().map(open).collect(),
             dirtier: world.cache.dirtier(),
+            shares_files: false,
             owed: Owed::default(),
             pages: PageWork::default(),
             syncing: Syncing::default(),
@@ -227,6 +232,11 @@ impl Process {
     /// Its specification.
     pub fn spec(&self) -> &ProcessSpec {
         &self.spec
+    }
+
+    /// Others write its files through the page cache, too.
+    pub fn share_files(&mut self) {
+        self.shares_files = true;
     }
 
     /// It has ended.
@@ -268,6 +278,7 @@ impl Process {
                 }
                 State::Reap => self.reap(world),
                 State::Drain(next) => self.drain(next, world),
+                State::Locked(slot) => self.begin_buffered_write(slot, world),
                 State::Buffered { slot, done } => self.buffered(slot, done, world),
                 State::BufferedPages { slot, done, wait } => self.buffered_pages(slot, done, wait, world),
                 State::BufferedDone(slot) => self.buffered_done(slot, world),
@@ -321,7 +332,7 @@ impl Process {
         }
         if !job.queueing.direct && unit.direction != Direction::Trim {
             if unit.direction == Direction::Write {
-                world.writes(FileId(unit.file));
+                return self.begin_buffered_write(slot, world);
             }
             self.owed = Owed { call: world.host.syscall, bytes: 0 };
             return self.buffered(slot, 0, world);
