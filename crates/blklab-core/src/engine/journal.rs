@@ -200,12 +200,19 @@ impl Journal {
         self.left -= 1;
         if let Some(copied) = block.checked_sub(1).and_then(|index| self.committing.get(index as usize)) {
             let copied = Wait::Copied(*copied);
-            woken.extend(self.waits.extract_if(.., |(_, wait)| *wait == copied).map(|(actor, _)| actor));
+            self.wake_all(woken, |wait| wait == copied);
         }
         if self.left == 0 {
             self.copying = false;
             woken.push(Actor::Journal);
         }
+    }
+
+    /// Appends to `woken` those that waited for this: the last to come is the first (`__add_wait_queue`).
+    fn wake_all(&mut self, woken: &mut Vec<Actor>, is_over: impl Fn(Wait) -> bool) {
+        let before = woken.len();
+        woken.extend(self.waits.extract_if(.., |&mut (_, wait)| is_over(wait)).map(|(actor, _)| actor));
+        woken[before..].reverse();
     }
 
     /// The sector of a block, round the journal. Block 0 is its superblock.
@@ -238,13 +245,12 @@ impl Journal {
         }
     }
 
-    /// The transaction is committed: appends to `woken` all that wait for it, in order.
+    /// The transaction is committed: appends to `woken` all that wait for it.
     fn ended(&mut self, woken: &mut Vec<Actor>) {
         self.committed += 1;
         self.head += self.committing.len() as u64 + 2;
         let committed = self.committed;
-        let is_over = |wait: Wait| matches!(wait, Wait::Commit(tid) if tid <= committed);
-        woken.extend(self.waits.extract_if(.., |&mut (_, wait)| is_over(wait)).map(|(actor, _)| actor));
+        self.wake_all(woken, |wait| matches!(wait, Wait::Commit(tid) if tid <= committed));
         self.state = State::Idle;
     }
 }
