@@ -72,6 +72,9 @@ impl Flusher {
                 Ok(false) if self.find_more(world) => {}
                 Ok(false) => {
                     let lock = world.cache.flusher_waits_for(self.backing);
+                    if lock.is_none() && self.pages.ends() {
+                        continue;
+                    }
                     match lock.is_some() {
                         true => world.unplug_asleep(),
                         false => world.unplug(),
@@ -89,11 +92,12 @@ impl Flusher {
     /// Looks for a range to write back; false if there is none. Only when it is handed over, which may have
     /// to wait for a request, is it time to look for the next.
     fn find_more(&mut self, world: &mut World) -> bool {
-        self.pages.begin(true);
-        let most = world.pages_at_once(self.pages.end());
-        let found = world.cache.next_writeback(self.backing, world.now(), most);
+        let room = self.pages.room(world);
+        let found = world.cache.next_writeback(self.backing, world.now(), room);
         world.pass_on_lock(Actor::Flusher(self.backing));
-        self.pages.ranges.extend(found);
+        if let Some(range) = found {
+            self.pages.found(range, world);
+        }
         found.is_some()
     }
 }

@@ -4,9 +4,9 @@ use super::world::World;
 use crate::block::Manner;
 use crate::device::{Devices, FileStream, Layout};
 use crate::owner::{Actor, Owner};
-use crate::pagecache::{FileId, PageCache, PageRange};
+use crate::pagecache::{FileId, PAGE_BYTES, PageCache, PageRange, Room};
 use crate::request::{Bio, IoPrio, Op, ProcessId};
-use crate::units::{Nanos, Sector};
+use crate::units::{Nanos, SECTOR_BYTES, Sector};
 
 /// The event in the page cache that an actor waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,6 +164,9 @@ impl PageIos {
 }
 
 /// Ranges of pages on their way to the block layer; continues where it had to stop.
+///
+/// Written pages of a file that are contiguous are one bio, which a file system submits when it has found a
+/// page that does not belong to it, and put that under writeback; or when there are no more.
 #[derive(Debug, Default)]
 pub struct PageWork {
     /// Ranges not started yet, in order. Filled by the page cache.
@@ -171,10 +174,12 @@ pub struct PageWork {
     next: usize,
     /// The rest of the range started last.
     stream: Option<FileStream>,
-    /// Where it began, and, in a device's own pages, whether it has a lock there: a process that writes a
-    /// page sleeps for a request with the page locked.
+    /// The latest pages of a file to be written: more may follow.
+    held: Option<PageRange>,
+    /// Where the range began that was started last, and the page that is locked while its submitter sleeps for a
+    /// request: a device's own first page of the range, of a file the page that was found behind it.
     started: Option<PageRange>,
-    locks: bool,
+    locks: Option<(FileId, u64)>,
     write: bool,
 }
 
@@ -187,9 +192,51 @@ impl PageWork {
         self.write = write;
     }
 
-    /// The page after the range that was submitted last.
-    pub fn end(&self) -> Option<(FileId, u64)> {
-        self.started.map(|range| (range.file, range.end()))
+    /// The pages to look for next that are to be put under writeback at once: those of the same bio, or one
+    /// page. Before it is submitted its submitter may have to sleep for a request.
+    pub fn room(&self, world: &World) -> Room {
+        const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
+        if !world.host.partitions {
+            let most = world.host.writeback_bio_pages();
+            let Some(held) = self.held else { return Room::from(1) };
+            return Room { anywhere: 1, at: held.end(), there: (most - held.pages.min(most)).max(1) };
+        }
+        // A device's own pages have one bio each, which is appended to the last request of the plug.
+        let Some(started) = self.started else { return Room::from(1) };
+        let at = started.end();
+        let mut span = world.layout.span_of(PageRange { file: started.file, first: at, pages: 1 });
+        let Some((place, _)) = world.layout.next_of(&mut span) else { return Room::from(1) };
+        let there = u64::from(world.devices[place.device].block.room_in_plug(place.sector)) / PAGE_SECTORS;
+        Room { anywhere: 1, at, there: there.max(1) as u32 }
+    }
+
+    /// Takes pages that are under writeback now, to be written.
+    pub fn found(&mut self, range: PageRange, world: &World) {
+        self.begin(true);
+        if world.host.partitions {
+            self.ranges.push(range);
+            return;
+        }
+        let most = world.host.writeback_bio_pages();
+        match &mut self.held {
+            Some(held)
+                if (held.file, held.end()) == (range.file, range.first)
+                    && u64::from(held.pages) + u64::from(range.pages) <= u64::from(most) =>
+            {
+                held.pages += range.pages;
+            }
+            held => self.ranges.extend(held.replace(range)),
+        }
+    }
+
+    /// No more pages follow for now: the latest are submitted too. False if there are none.
+    pub fn ends(&mut self) -> bool {
+        let held = self.held.take();
+        if held.is_some() {
+            self.begin(true);
+            self.ranges.extend(held);
+        }
+        held.is_some()
     }
 
     /// Submits the rest, under a plug of its own. `Err`: asleep until there is a free request.
@@ -230,17 +277,18 @@ impl PageWork {
         };
         if !devices.hand_over(clock.now(), layout, &mut stream, submitter.actor) {
             self.stream = Some(stream);
-            if let Some(range) = self.started.filter(|_| self.write && host.partitions)
+            let locked = if host.partitions { self.started } else { self.held };
+            if let Some(range) = locked.filter(|_| self.write)
                 && !cache.is_locked(range.file, range.first)
             {
-                self.locks = true;
+                self.locks = Some((range.file, range.first));
                 cache.lock(range.file, range.first);
             }
             return Err(Asleep);
         }
-        if let Some(range) = self.started.filter(|_| std::mem::take(&mut self.locks)) {
-            cache.unlock(range.file, range.first);
-            world.page_unlocked(range.file, range.first);
+        if let Some((file, page)) = self.locks.take() {
+            cache.unlock(file, page);
+            world.page_unlocked(file, page);
         }
         Ok(true)
     }

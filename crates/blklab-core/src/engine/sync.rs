@@ -287,6 +287,11 @@ fn flush(device: &Device, submitter: &Submitter) -> Bio {
     }
 }
 
+/// The sync waits before it has found all pages.
+fn is_in_between(cursor: &SyncCursor, step: SyncStep) -> bool {
+    cursor.locked().is_some() || matches!(step, SyncStep::Locked(_))
+}
+
 /// Submits everything that `cursor` finds, and waits for the events that it names.
 fn write_pages(
     cursor: &mut SyncCursor,
@@ -302,22 +307,23 @@ fn write_pages(
             Ok(true) => continue,
             Ok(false) => {}
         }
-        let most = world.pages_at_once(pages.end());
+        let room = pages.room(world);
         let had_lock = cursor.locked();
-        let step = world.cache.sync_next(cursor, most, world.now());
+        let step = world.cache.sync_next(cursor, room, world.now());
         if let Some(page) = had_lock.filter(|&page| !world.cache.is_locked(file, page)) {
             world.page_unlocked(file, page);
         }
         world.pass_on_lock(submitter.actor);
         match step {
             SyncStep::Write(range) => {
-                pages.begin(true);
-                pages.ranges.push(range);
+                pages.found(range, world);
                 has_unplugged = false;
             }
+            // It has found all: it waits for pages that it has not locked.
+            _ if !is_in_between(cursor, step) && pages.ends() => has_unplugged = false,
             // The plug is flushed when all is written, or before a sleep meanwhile. Then it asks again.
             _ if !has_unplugged => {
-                match cursor.locked().is_some() || matches!(step, SyncStep::Locked(_)) {
+                match is_in_between(cursor, step) {
                     true => world.unplug_asleep(),
                     false => world.unplug(),
                 }

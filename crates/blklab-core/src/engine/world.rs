@@ -11,9 +11,9 @@ use crate::containers::few::Few;
 use crate::device::{Backing, Devices, Ended, Layout};
 use crate::host::{Cpus, Host};
 use crate::owner::Actor;
-use crate::pagecache::{BackingId, FileId, PAGE_BYTES, PageCache, PageRange, Room};
+use crate::pagecache::{BackingId, FileId, PageCache};
 use crate::request::ProcessId;
-use crate::units::{Nanos, SECTOR_BYTES};
+use crate::units::Nanos;
 
 /// Everything except the source of I/O.
 pub struct World {
@@ -150,22 +150,6 @@ impl World {
         self.wake_flushers();
         self.wakeups.expire(then);
         true
-    }
-
-    /// Pages that are put under writeback before they are submitted: what one bio holds. That of a file
-    /// holds all that are contiguous in it, and on the disk. A device's own pages have one bio each. Its
-    /// submitter may have to sleep for a request, unless it is appended to the plug's
-    /// last request: `after` is the page after the one that was submitted last.
-    pub fn pages_at_once(&self, after: Option<(FileId, u64)>) -> Room {
-        const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
-        if !self.host.partitions {
-            return Room::from(self.host.writeback_bio_pages());
-        }
-        let Some((file, at)) = after else { return Room::from(1) };
-        let mut span = self.layout.span_of(PageRange { file, first: at, pages: 1 });
-        let Some((place, _)) = self.layout.next_of(&mut span) else { return Room::from(1) };
-        let there = u64::from(self.devices[place.device].block.room_in_plug(place.sector)) / PAGE_SECTORS;
-        Room { anywhere: 1, at, there: there.max(1) as u32 }
     }
 
     /// Wakes the first actor that waits for the lock of this page.
