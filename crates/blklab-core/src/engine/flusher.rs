@@ -4,7 +4,7 @@
 use super::page_io::{Asleep, PageWork, Submitter, Wait};
 use super::world::World;
 use crate::owner::Actor;
-use crate::pagecache::{BackingId, PageCache};
+use crate::pagecache::{BackingId, PageCache, WriteBack};
 use crate::request::IoPrio;
 use crate::units::Nanos;
 
@@ -72,9 +72,6 @@ impl Flusher {
                 Ok(false) if self.find_more(world) => {}
                 Ok(false) => {
                     let lock = world.cache.flusher_waits_for(self.backing);
-                    if lock.is_none() && self.pages.ends() {
-                        continue;
-                    }
                     match lock.is_some() {
                         true => world.unplug_asleep(),
                         false => world.unplug(),
@@ -89,15 +86,19 @@ impl Flusher {
         }
     }
 
-    /// Looks for a range to write back; false if there is none. Only when it is handed over, which may have
+    /// Looks for a range to write back; false if there is none for now. Only when it is handed over, which may have
     /// to wait for a request, is it time to look for the next.
     fn find_more(&mut self, world: &mut World) -> bool {
         let room = self.pages.room(world);
-        let found = world.cache.next_writeback(self.backing, world.now(), room);
+        let step = world.cache.write_back(self.backing, world.now(), room);
         world.pass_on_lock(Actor::Flusher(self.backing));
-        if let Some(range) = found {
-            self.pages.found(range, world);
+        match step {
+            WriteBack::Range(range) => self.pages.found(range, world),
+            WriteBack::EndOfFile => {
+                self.pages.ends();
+            }
+            WriteBack::Nothing => return false,
         }
-        found.is_some()
+        true
     }
 }

@@ -34,6 +34,7 @@ pub use config::{BackingConfig, MemoryConfig, TUNABLES};
 pub use readahead::{Advice, ReadAhead};
 pub use sync::{SyncCursor, SyncStep};
 pub use throttle::Dirtier;
+pub use writeback::WriteBack;
 
 use crate::containers::few::Few;
 use crate::kernel::Kernel;
@@ -471,7 +472,7 @@ impl PageCache {
         self.pages.read_done(range);
     }
 
-    /// A write that [`next_writeback`](Self::next_writeback) or [`sync_next`](Self::sync_next)
+    /// A write that [`write_back`](Self::write_back) or [`sync_next`](Self::sync_next)
     /// requested is complete. Parts of a range may be reported separately.
     pub fn write_done(&mut self, range: PageRange, now: Nanos) {
         self.pages.end_writeback(range);

@@ -196,34 +196,42 @@ impl Flusher {
     }
 }
 
+/// A step of the flusher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteBack {
+    /// Pages that are under writeback now: the caller submits them and reports
+    /// [`write_done`](PageCache::write_done).
+    Range(PageRange),
+    /// No more of this file, or of its slice.
+    EndOfFile,
+    /// The flusher sleeps until [`flusher_due`](PageCache::flusher_due), or waits for a page
+    /// ([`flusher_waits_for`](PageCache::flusher_waits_for)).
+    Nothing,
+}
+
 impl PageCache {
-    /// When the device's flusher must run: then call [`next_writeback`](Self::next_writeback) until it
-    /// returns `None` (later if the disk's queue is full). Any read or write may make this time
+    /// When the device's flusher must run: then call [`write_back`](Self::write_back) until it
+    /// has nothing to write (later if the disk's queue is full). Any read or write may make this time
     /// earlier; a time in the past means now.
     #[inline]
     pub fn flusher_due(&self, backing: BackingId) -> Nanos {
         self.backings[backing.index()].flusher.due
     }
 
-    /// The next range, of at most `max_pages` pages, that the flusher writes. It is now under
-    /// writeback: the caller submits it and reports [`write_done`](Self::write_done). `None`: the
-    /// flusher sleeps until [`flusher_due`](Self::flusher_due), or waits for a page
-    /// ([`flusher_waits_for`](Self::flusher_waits_for)).
-    pub fn next_writeback(
-        &mut self,
-        backing: BackingId,
-        now: Nanos,
-        max_pages: impl Into<Room>,
-    ) -> Option<PageRange> {
+    /// The next step of the flusher, which writes at most so many pages at once.
+    pub fn write_back(&mut self, backing: BackingId, now: Nanos, max_pages: impl Into<Room>) -> WriteBack {
         let at = backing.index();
         let room = max_pages.into();
         self.backings[at].flusher.waits_for = None;
         loop {
             if self.backings[at].flusher.visit.is_some() {
                 match self.visit_next(at, room) {
-                    Next::Write(range) => return Some(range),
-                    Next::Wait(_) | Next::Locked(_) => return None,
-                    Next::End => self.end_visit(at, now),
+                    Next::Write(range) => return WriteBack::Range(range),
+                    Next::Wait(_) | Next::Locked(_) => return WriteBack::Nothing,
+                    Next::End => {
+                        self.end_visit(at, now);
+                        return WriteBack::EndOfFile;
+                    }
                 }
             }
             if let Some(work) = self.backings[at].flusher.work {
@@ -232,7 +240,7 @@ impl PageCache {
                 let flusher = &mut self.backings[at].flusher;
                 let sleeps = flusher.has_dirty_files() && flusher.interval > 0;
                 flusher.due = if sleeps { flusher.ticks.timer(now, flusher.interval) } else { Nanos::NEVER };
-                return None;
+                return WriteBack::Nothing;
             }
         }
     }

@@ -20,6 +20,20 @@ fn config() -> MemoryConfig {
     MemoryConfig { large_folios: false, ..config }
 }
 
+impl PageCache {
+    /// The next range that the flusher writes, in whichever file.
+    fn next_writeback(&mut self, backing: BackingId, now: Nanos, room: impl Into<Room>) -> Option<PageRange> {
+        let room = room.into();
+        loop {
+            match self.write_back(backing, now, room) {
+                WriteBack::Range(range) => return Some(range),
+                WriteBack::EndOfFile => {}
+                WriteBack::Nothing => return None,
+            }
+        }
+    }
+}
+
 /// Writes by a process that uses no CPU time, until it must wait or is done.
 fn write_on(
     cache: &mut PageCache,
