@@ -366,7 +366,7 @@ class Job:
     def placed(
         self,
         places: Sequence[Sequence[tuple[int, int]]],
-        journal: tuple[Sequence[tuple[int, int]], int] | None = None,
+        journal: tuple[str, Sequence[tuple[int, int]], int, int] | None = None,
     ) -> Job:
         """The same with its files where a file system has them: of each regular file, in their
         order, first sector and sectors of each extent. InputError by `simulate` if they do not

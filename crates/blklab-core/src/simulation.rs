@@ -21,8 +21,9 @@ use crate::source::beside::Beside;
 use crate::source::fio::{Fio, Jobs};
 use crate::source::replay::{Replay, ReplayError, ReplayIo, ReplayPlan, Replayed, THE_RECORDING};
 use crate::tunable::Settings;
-use crate::units::{Bytes, Nanos, Sector};
+use crate::units::{Bytes, Nanos};
 use crate::workload::cgroups::Cgroups;
+use crate::workload::journal::JournalPlan;
 use crate::workload::plan::Plan;
 
 /// The parts of a simulation.
@@ -58,16 +59,19 @@ impl Setup<'_> {
         };
         let layout = Layout::in_a_row(&plan.files, DeviceId(0), capacity);
         let mut world = machine.build(if host.partitions { layout.as_partitions() } else { layout });
-        add_journal(plan, &host, capacity, &mut world);
+        add_journal(plan, &host, &mut world);
         let fio = Fio::new(plan, seed, &world);
         Engine::new(world, fio)
     }
 }
 
 /// Gives the file system of the plan's files its journal, if it has one.
-fn add_journal(plan: &Plan, host: &Host, capacity: Sector, world: &mut World) {
-    if host.journal && !host.partitions {
-        let place = plan.journal.clone().unwrap_or_else(|| Journal::in_the_middle(capacity));
+fn add_journal(plan: &Plan, host: &Host, world: &mut World) {
+    if let Some(kind) = host.journal.filter(|_| !host.partitions) {
+        let limits = world.devices[DeviceId(0)].disk.limits();
+        let (capacity, physical) = (limits.capacity, Bytes(limits.physical_block_bytes.into()));
+        let in_the_middle = || JournalPlan::in_the_middle(kind, capacity, physical);
+        let place = plan.journal.clone().unwrap_or_else(in_the_middle);
         world.set_journal(Journal::new(DeviceId(0), place, plan.files.len()));
     }
 }
@@ -110,7 +114,7 @@ pub fn run_beside(
     };
     let layout = Layout::in_a_row(&plan.files, DeviceId(0), capacity);
     let mut world = machine.build(if host.partitions { layout.as_partitions() } else { layout });
-    add_journal(plan, &host, capacity, &mut world);
+    add_journal(plan, &host, &mut world);
     let fio = Fio::new(plan, seed, &world);
     let placed = |io: &ReplayIo| ReplayIo { cgroup: ids[usize::from(io.cgroup.0)], ..*io };
     let ios = replayed.ios.iter().map(placed).collect();

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::block::{Block, Counters, Rounded};
 use crate::config::{
-    self, Config, FileSystem, FileSystemKind, JobConfig, LayOut, NfsConfig, Program, Run, Sectors, Workload,
+    self, Config, FileSystem, JobConfig, LayOut, NfsConfig, Program, Run, Sectors, Workload,
 };
 use crate::costs::{self, Costs, Extents};
 use crate::file_system;
@@ -100,8 +100,8 @@ pub struct Outcome {
     pub file_system: Option<file_system::MountFound>,
     /// The places of the files that were laid out.
     pub laid_out: Option<Vec<Sectors>>,
-    /// The journal of the file system in which they lie, if it is ext4 and has one.
-    pub journal: Option<costs::ext4::Journal>,
+    /// The journal of the file system in which they lie.
+    pub journal: Option<laid_out::log::Journal>,
     /// Sectors of a job's files that are in another place after the job.
     pub moved_sectors: Option<u64>,
 }
@@ -171,9 +171,8 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
         let _ = unmount(&place, UnmountFlags::DETACH);
     }
     if worked.is_ok() && matches!(config.run, Run::LayOut(_)) {
-        let is_ext4 = |found: &FileSystem| found.kind == FileSystemKind::Ext4;
-        if config.file_system.as_ref().is_some_and(is_ext4) {
-            outcome.journal = costs::ext4::at_rest(&device)?;
+        if let Some(file_system) = &config.file_system {
+            outcome.journal = laid_out::log::at_rest(file_system.kind, &device)?;
         }
     }
     let report = server.stop().map_err(|error| error.to_string());

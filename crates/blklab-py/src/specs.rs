@@ -16,7 +16,8 @@ use blklab_core::scheduler::spec::{self, OpenSpec, SchedulerSpec, Written};
 use blklab_core::text;
 use blklab_core::tunable::Settings;
 use blklab_core::units::{Nanos, Sector};
-use blklab_core::workload::plan::{self, FileKind, JournalPlan, Plan};
+use blklab_core::workload::journal::{JournalKind, JournalPlan};
+use blklab_core::workload::plan::{self, FileKind, Plan};
 use blklab_core::workload::spec::JobFile;
 use blklab_plugin_host::Loaded;
 use pyo3::prelude::*;
@@ -227,6 +228,9 @@ impl Disk {
     }
 }
 
+/// A file system's name, and the extents, head and unit of its journal, in sectors.
+type RestingJournal = (String, Vec<(u64, u64)>, u64, u32);
+
 /// A job file.
 #[pyclass(frozen, module = "blklab._core")]
 pub struct Job {
@@ -276,14 +280,22 @@ impl Job {
     }
 
     /// The same with its files where a file system has them: of each regular file, in their order, the
-    /// first sector and the length of each extent. `journal`: its extents, and its head at rest.
+    /// first sector and the length of each extent. `journal`: the file system's name, and its journal at rest:
+    /// extents, head and unit, in sectors.
     #[pyo3(signature = (places, journal = None))]
-    fn placed(&self, places: Vec<Vec<(u64, u64)>>, journal: Option<(Vec<(u64, u64)>, u64)>) -> Job {
+    fn placed(&self, places: Vec<Vec<(u64, u64)>>, journal: Option<RestingJournal>) -> PyResult<Job> {
         let range = |(start, sectors): (u64, u64)| start..start.saturating_add(sectors);
         let of_file = |file: Vec<_>| file.into_iter().map(range).collect();
-        let journal = journal.map(|(extents, head)| JournalPlan { extents: of_file(extents), head });
+        let kind_of = |name: &str| {
+            let unknown = || bad_input(InputError::new(format!("no journal of {name} is modelled")));
+            JournalKind::of(name).ok_or_else(unknown)
+        };
+        let plan = |(name, extents, head, unit): RestingJournal| {
+            Ok::<_, PyErr>(JournalPlan { kind: kind_of(&name)?, extents: of_file(extents), head, unit })
+        };
+        let journal = journal.map(plan).transpose()?;
         let places = Some(places.into_iter().map(of_file).collect());
-        Job { file: self.file.clone(), places, journal }
+        Ok(Job { file: self.file.clone(), places, journal })
     }
 
     /// Sizes of its regular files on that disk, in bytes.

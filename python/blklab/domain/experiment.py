@@ -148,7 +148,9 @@ class Journal:
     extents: tuple[tuple[int, int], ...]
     """Each with the first sector on the disk and the number of sectors."""
     head: int
-    """The block of 4 KiB in which the next transaction begins."""
+    """The sector in it where the next transaction begins."""
+    unit: int
+    """What is written there has a multiple of so many sectors."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ class LaidOut:
     image: str = field(repr=False)
     """The disk's data, packed, for a guest."""
     journal: Journal | None = None
-    """Of ext4, when the run begins."""
+    """Of ext4 and XFS, before the run mounts them."""
 
 
 @dataclass(frozen=True)

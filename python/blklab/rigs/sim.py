@@ -140,7 +140,10 @@ def _job(experiment: Experiment, host: _core.Host) -> _core.Job:
     if files is None:
         return job
     journal = files.journal
-    return job.placed(files.places, None if journal is None else (journal.extents, journal.head))
+    if journal is None:
+        return job.placed(files.places)
+    kind, _, _ = files.file_system.partition(":")
+    return job.placed(files.places, (kind, journal.extents, journal.head, journal.unit))
 
 
 def _window(experiment: Experiment) -> tuple[int, int, int] | None:

@@ -3,12 +3,12 @@
 //! Follows `file_write_and_wait_range()` and `blkdev_issue_flush()`; with a journal `ext4_sync_file()`. Without one
 //! fsync equals fdatasync.
 
-use super::journal::Commit;
+use super::journal::{self, Forced, Forcing};
 use super::page_io::{Asleep, PageWork, Submitter, Wait};
 use super::world::World;
 use crate::block::{BioStream, Manner};
 use crate::device::Device;
-use crate::owner::{Actor, Owner};
+use crate::owner::Owner;
 use crate::pagecache::{FileId, SyncCursor, SyncStep};
 use crate::request::{Bio, Op};
 use crate::units::{Nanos, Sector};
@@ -21,8 +21,10 @@ enum Phase {
     Times(usize),
     /// Writing the pages of file number `n`.
     File(usize),
-    /// Its transaction is being committed; then the disk's cache may have to be flushed.
-    Committing { file: usize, flushes: bool },
+    /// Committing file number `n`.
+    Committing(usize),
+    /// Its process has work to do before the call returns.
+    Returning(usize),
     /// This many flushes have not completed. `next`: the first device that it has not asked for one. With a journal
     /// they are those of file number `of`.
     Flushing { next: u16, left: u16, of: usize },
@@ -50,6 +52,7 @@ pub struct Syncing {
     pages: PageWork,
     /// A flush for which there was no request yet.
     flush: Option<BioStream>,
+    forcing: Forcing,
 }
 
 impl Syncing {
@@ -106,7 +109,11 @@ impl Syncing {
                     SyncProgress::Done
                 }
                 Phase::File(at) => self.write_file(FileId(files[at]), at, buffered, submitter, world),
-                Phase::Committing { file, flushes } => self.committed(file, flushes, submitter, world),
+                Phase::Committing(at) => self.commit(FileId(files[at]), at, submitter, world),
+                Phase::Returning(at) => {
+                    self.phase = Phase::Times(at + 1);
+                    SyncProgress::Done
+                }
                 Phase::Flushing { of, .. } => {
                     let files = if world.journal.is_some() { &files[of..=of] } else { files };
                     self.flush(files, submitter, world)
@@ -142,7 +149,7 @@ impl Syncing {
         SyncProgress::Done
     }
 
-    /// Writes the pages of a file, and asks for the commit that it needs.
+    /// Writes the pages of a file.
     fn write_file(
         &mut self,
         file: FileId,
@@ -158,40 +165,32 @@ impl Syncing {
             }
             self.cursor = None;
         }
-        let Some(journal) = &mut world.journal else {
+        self.phase = match world.journal.is_some() {
+            true => Phase::Committing(at),
+            false if buffered => Phase::File(at + 1),
             // Direct I/O leaves no pages, so the other files have none either.
-            self.phase = Phase::File(if buffered { at + 1 } else { usize::MAX });
-            return SyncProgress::Done;
+            false => Phase::File(usize::MAX),
         };
-        let (commit, wakes) = journal.sync(file, self.with_times, submitter.actor);
-        if wakes {
-            world.wake(Actor::Journal, world.now());
-        }
-        match commit {
-            Commit::Done => {
-                self.phase = Phase::Flushing { next: 0, left: 0, of: at };
-                SyncProgress::Done
-            }
-            Commit::Awaited { flushes } => {
-                self.phase = Phase::Committing { file: at, flushes };
-                SyncProgress::Asleep
-            }
-        }
+        SyncProgress::Done
     }
 
-    /// The transaction is committed.
-    fn committed(
+    /// Commits a file's times, or flushes the disk's cache.
+    fn commit(
         &mut self,
+        file: FileId,
         at: usize,
-        flushes: bool,
         submitter: Submitter,
         world: &mut World,
     ) -> SyncProgress {
-        if flushes {
-            self.phase = Phase::Flushing { next: 0, left: 0, of: at };
-            return SyncProgress::Done;
+        match journal::force(&mut self.forcing, file, self.with_times, submitter, world) {
+            Forced::Asleep => return SyncProgress::Asleep,
+            Forced::Flush => {
+                self.phase = Phase::Flushing { next: 0, left: 0, of: at };
+                return SyncProgress::Done;
+            }
+            Forced::Done => {}
         }
-        self.phase = Phase::Times(at + 1);
+        self.phase = Phase::Returning(at);
         let ends_with_flush = world.devices.iter().any(|device| device.block.has_volatile_write_cache());
         if self.goes_on || !ends_with_flush {
             return SyncProgress::Done;

@@ -2,6 +2,7 @@
 //! journals, which are not modelled.
 
 use crate::units::Bytes;
+use crate::workload::journal::JournalKind;
 
 /// The known ones, and their numbers.
 pub const FILE_SYSTEMS: &[(&str, i64)] = &[("xfs", 0), ("ext4", 1), ("btrfs", 2), ("f2fs", 3)];
@@ -54,6 +55,11 @@ impl FileSystem {
             _ => FileSystem::DEFAULT,
         }
     }
+}
+
+/// The journal of the file system of that number in [`FILE_SYSTEMS`], if it is modelled.
+pub fn journal_of(number: i64) -> Option<JournalKind> {
+    FILE_SYSTEMS.iter().find(|(_, known)| *known == number).and_then(|(name, _)| JournalKind::of(name))
 }
 
 const IOEND_FOLIOS: u32 = 4096;

@@ -14,6 +14,7 @@ mod file_system;
 mod lock;
 pub mod spec;
 
+use crate::workload::journal::JournalKind;
 use file_system::FILE_SYSTEMS;
 pub use file_system::FileSystem;
 
@@ -211,8 +212,8 @@ const OWN: &[Tunable] = &[
         default: 0,
         min: 0,
         max: 1,
-        help: "1: fsync commits the times of a file to the journal, as in ext4: two writes and two flushes; \
-               0: it only flushes the disk's cache, as fdatasync",
+        help: "1: fsync commits the times of a file to the journal of ext4 or XFS, between two flushes; 0, and in other \
+               file systems: it only flushes the disk's cache, as fdatasync",
     },
     Tunable {
         name: "large_folios",
@@ -266,7 +267,7 @@ pub struct Host {
     /// The files' file system, unless they are partitions.
     pub file_system: FileSystem,
     /// It has a journal: see [`crate::engine::Journal`].
-    pub journal: bool,
+    pub journal: Option<JournalKind>,
     /// See [`crate::pagecache::MemoryConfig::large_folios`].
     pub large_folios: bool,
     /// Copying between a process and the page cache; 0: it takes no time.
@@ -294,7 +295,7 @@ impl Host {
         clock_stands: false,
         partitions: false,
         file_system: FileSystem::DEFAULT,
-        journal: false,
+        journal: None,
         large_folios: true,
         copy_mb_s: 0,
     };
@@ -334,7 +335,7 @@ impl Host {
             clock_stands: get("clock_stands") > 0,
             partitions: get("partitions") > 0,
             file_system: FileSystem::of(settings.get("file_system")),
-            journal: get("journal") > 0,
+            journal: (get("journal") > 0).then(|| file_system::journal_of(settings.get("file_system"))).flatten(),
             large_folios: get("large_folios") > 0,
             copy_mb_s: get("copy_mb_s"),
         }

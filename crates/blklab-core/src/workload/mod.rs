@@ -9,6 +9,7 @@ pub mod cgroups;
 pub mod distribution;
 pub mod error;
 mod fio_numbers;
+pub mod journal;
 pub mod machine;
 mod offsets;
 pub mod pattern;

@@ -13,6 +13,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::cgroups::Cgroups;
 use super::error::{JobError, Problem};
+use super::journal::JournalPlan;
 use super::random;
 use super::spec::{BlockSizes, Direction, ExitWhat, Extent, FileSet, JobFile, JobSpec};
 use crate::request::ProcessId;
@@ -53,56 +54,6 @@ pub struct FilePlan {
     /// Its sectors on the disk, one range after the other, where a file system has placed it. Empty: it
     /// gets room on the bare disk.
     pub extents: Vec<Range<u64>>,
-}
-
-/// Where the journal of the files' file system lies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JournalPlan {
-    /// Its sectors on the disk, one range after the other.
-    pub extents: Vec<Range<u64>>,
-    /// The block of 4 KiB in which the next transaction begins. Block 0 is the journal's superblock.
-    pub head: u64,
-}
-
-/// Inodes of 256 bytes in a block.
-const INODES_PER_BLOCK: usize = 16;
-/// Inodes before that of the first file (`EXT4_GOOD_OLD_FIRST_INO`, and `lost+found`).
-const OTHER_INODES: usize = 11;
-
-impl JournalPlan {
-    /// The same at the begin of a run that has mounted the file system, in which the next transaction began at
-    /// `head`, and changed the times of its `files`: that was one transaction, of the superblock and their blocks.
-    #[must_use]
-    pub fn in_use(self, files: usize) -> JournalPlan {
-        let blocks = JournalPlan::inode_block(files.max(1) - 1) + 1;
-        JournalPlan { head: self.head + 3 + u64::from(blocks), ..self }
-    }
-
-    /// The number of the block that has the inode of a file.
-    pub const fn inode_block(file: usize) -> u32 {
-        ((OTHER_INODES + file) / INODES_PER_BLOCK) as u32
-    }
-
-    /// Whether it lies on a disk of `capacity`, in whole blocks, with room for transactions.
-    fn check(&self, capacity: Bytes) -> Result<(), String> {
-        const BLOCK_SECTORS: u64 = 8;
-        const BLOCKS_MIN: u64 = 64;
-        let is_bad = |range: &Range<u64>| {
-            range.is_empty()
-                || range.end > capacity.sectors()
-                || !(range.end - range.start).is_multiple_of(BLOCK_SECTORS)
-        };
-        if let Some(bad) = self.extents.iter().find(|range| is_bad(range)) {
-            return Err(format!("the journal: sectors {} to {} are no blocks of the disk", bad.start, bad.end));
-        }
-        let sectors: u64 = self.extents.iter().map(|range| range.end - range.start).sum();
-        let blocks = sectors / BLOCK_SECTORS;
-        if blocks < BLOCKS_MIN || self.head == 0 || self.head >= blocks {
-            let head = self.head;
-            return Err(format!("the journal: block {head} of {blocks} is not where a transaction begins"));
-        }
-        Ok(())
-    }
 }
 
 /// The part of a file that one process uses.

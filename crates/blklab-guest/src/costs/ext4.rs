@@ -7,10 +7,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::Extents;
-use crate::config::Sectors;
+use crate::laid_out::log::Journal;
 
 const SUPERBLOCK: u64 = 1024;
 const SUPERBLOCK_MAGIC: u16 = 0xef53;
@@ -39,15 +37,6 @@ pub fn journal(device: &Path) -> Result<Extents, String> {
     ranges(&disk).map(Extents::of).map_err(|error| fail(&error))
 }
 
-/// The journal of an unmounted file system.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Journal {
-    /// The first sector and the number of sectors of each extent.
-    pub extents: Sectors,
-    /// The block in which the first transaction after the next mount begins.
-    pub head: u64,
-}
-
 /// The journal of the file system on `device`, which is not mounted; `None` if it has none.
 ///
 /// # Errors
@@ -68,7 +57,8 @@ fn rest(disk: &dyn ReadAt) -> Result<Option<Journal>, String> {
     }
     let extents = ranges.iter().map(|&(begin, end)| (begin, end - begin)).collect();
     // `s_head`, which older versions left at 0: then it begins where the log does (`s_first`).
-    Ok(Some(Journal { extents, head: word(88).max(word(20)).into() }))
+    let (block, head) = (word(12) / SECTOR_BYTES as u32, word(88).max(word(20)));
+    Ok(Some(Journal { extents, head: u64::from(head) * u64::from(block), unit: block }))
 }
 
 fn ranges(disk: &dyn ReadAt) -> Result<Vec<(u64, u64)>, String> {
@@ -212,7 +202,7 @@ mod tests {
             assert!(!found.is_empty());
             assert_eq!(joined(&found), joined(&told), "{options:?}");
             let rest = rest(file.as_file()).expect("a journal").expect("there is one");
-            assert_eq!((rest.head, rest.extents[0].0), (1, found[0].0), "nothing has been committed");
+            assert_eq!((rest.head, rest.extents[0].0), (rest.unit.into(), found[0].0), "nothing has been committed");
         }
     }
 

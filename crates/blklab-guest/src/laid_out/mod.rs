@@ -6,6 +6,7 @@
 
 mod chunks;
 mod fiemap;
+pub mod log;
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

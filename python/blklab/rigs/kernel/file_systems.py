@@ -136,7 +136,7 @@ def lay_out(
         found["file_system"]["options"],
         tuple(tuple((first, count) for first, count in file) for file in places),
         base64.b64encode(lzma.compress(image)).decode(),
-        None if journal is None else Journal(tuple(journal["extents"]), journal["head"]),
+        journal and Journal(tuple(journal["extents"]), journal["head"], journal["unit"]),
     )
 
 

@@ -123,6 +123,7 @@ class LaidOutFiles(TypedDict):
 class _Journal(TypedDict):
     extents: Annotated[list[tuple[Count, Count]], _EXTENTS]
     head: Count
+    unit: Count
 
 
 _FAILED = msgspec.json.Decoder(_Failed)

@@ -1,38 +1,26 @@
-//! The journal of a file system, which fsync commits.
+//! ext4's journal (jbd2): a kernel thread commits one transaction at a time.
 //!
-//! Follows `fs/ext4/fsync.c` and `fs/jbd2/commit.c` of Linux 7.3, for files whose blocks are all allocated
-//! and written, so that the only metadata that change are their times, which are in the blocks of their
-//! inodes. The file system is mounted with `lazytime`: a write changes the times in memory, and fsync writes
-//! them, to the block of the inode, in the running transaction.
-//!
-//! A kernel thread commits one transaction at a time. It writes a descriptor and the changed
+//! Follows `fs/ext4/fsync.c` and `fs/jbd2/commit.c` of Linux 7.3. The thread writes a descriptor and the changed
 //! blocks, waits for them, and writes the commit record between two flushes (`REQ_PREFLUSH`, `REQ_FUA`). All
 //! that wait for this transaction go on then. Times that come meanwhile are in the next transaction, whose
 //! first process waits until the block has been copied to the journal (`BH_Shadow`).
 //!
-//! Which processes have to commit follows from two facts. Who writes an inode writes the times of all inodes in
-//! that block (`ext4_update_other_inodes_time`), so the next process that syncs there finds no change, and only
-//! flushes. And times are ticks: a second write in one tick changes nothing.
+//! Who writes an inode writes the times of all inodes in that block (`ext4_update_other_inodes_time`), so the
+//! next process that syncs there finds no change, and only flushes.
 //!
-//! Left out: allocation, and all other metadata; the blocks at their own place, which are written after half
-//! a minute; the journal's tail and its superblock; commits after 5 s for which nobody waits; `fast_commit`; data that
-//! must be written before the commit (`data=ordered`), of which there are none without allocation.
+//! Left out: the journal's superblock; commits after 5 s for which nobody waits; `fast_commit`; data that must be
+//! written before the commit (`data=ordered`), of which there are none without allocation.
 
-use std::ops::Range;
-
-use super::world::World;
+use super::super::world::World;
+use super::{Area, CPU, Forced};
 use crate::block::{BioStream, Manner};
 use crate::device::DeviceId;
 use crate::owner::{Actor, Owner};
 use crate::pagecache::FileId;
 use crate::request::{Bio, IoPrio, Op, ProcessId};
-use crate::units::{Bytes, Sector};
-use crate::workload::plan::JournalPlan;
+use crate::units::Sector;
+use crate::workload::journal::{BLOCK_SECTORS, JournalPlan};
 
-/// The CPU on which its thread runs.
-pub const CPU: u16 = 0;
-
-const BLOCK_SECTORS: u32 = 8;
 /// The number of a transaction.
 type Tid = u64;
 
@@ -72,28 +60,21 @@ enum Wait {
     Copied(u32),
 }
 
-/// What a process that syncs has to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Commit {
+/// How far a process is with its commit.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Progress {
+    /// Not begun.
+    #[default]
+    Begin,
     /// It sleeps until its transaction is committed. `flushes`: nothing flushes the disk's cache after its data
     /// but itself, afterwards.
-    Awaited {
-        /// See above.
-        flushes: bool,
-    },
-    /// Its transaction is committed: it must flush the disk's cache.
-    Done,
+    Awaited { flushes: bool },
 }
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Journal {
-    device: DeviceId,
-    extents: Vec<Range<u64>>,
-    /// Its length.
-    blocks: u64,
-    /// The block in which the next transaction begins.
-    head: u64,
+    area: Area,
     /// By file.
     inodes: Vec<Inode>,
     /// Blocks of inodes that the running transaction changes.
@@ -114,24 +95,10 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// In the middle of a disk, where mke2fs puts it.
-    pub fn in_the_middle(capacity: Sector) -> JournalPlan {
-        let aligned = |sectors: u64| sectors - sectors % u64::from(BLOCK_SECTORS);
-        let begin = aligned(capacity.0 / 2);
-        // `ext2fs_default_journal_size()`: at most 1 GiB, and 32 times that for the whole file system.
-        let sectors = (capacity.0 / 32).clamp(u64::from(BLOCK_SECTORS) * 1024, Bytes::from_mib(1024).sectors());
-        let end = begin + aligned(sectors.min(capacity.0 - begin));
-        JournalPlan { extents: vec![begin..end], head: 1 }
-    }
-
     /// Of that many files on a device, with nothing to commit.
-    pub fn new(device: DeviceId, place: JournalPlan, files: usize) -> Journal {
-        let sectors: u64 = place.extents.iter().map(|range| range.end - range.start).sum();
+    pub fn new(device: DeviceId, plan: JournalPlan, files: usize) -> Journal {
         Journal {
-            device,
-            extents: place.extents,
-            blocks: sectors / u64::from(BLOCK_SECTORS),
-            head: place.head,
+            area: Area::new(device, plan),
             inodes: vec![Inode::default(); files],
             running: Vec::new(),
             committing: Vec::new(),
@@ -179,20 +146,31 @@ impl Journal {
         true
     }
 
-    /// A process that has written the data of the file syncs it; `with_times`: fsync, not fdatasync
-    /// (`ext4_fsync_journal`). Asks for the commit that it needs; true in the second place if the thread has
-    /// to be woken for that.
-    pub fn sync(&mut self, file: FileId, with_times: bool, actor: Actor) -> (Commit, bool) {
+    /// See [`super::force`] (`ext4_fsync_journal`).
+    pub fn force(
+        &mut self,
+        progress: &mut Progress,
+        file: FileId,
+        with_times: bool,
+        actor: Actor,
+        world: &mut World,
+    ) -> Forced {
+        if let Progress::Awaited { flushes } = std::mem::take(progress) {
+            return if flushes { Forced::Flush } else { Forced::Done };
+        }
         let tid = if with_times { self.inodes[file.index()].tid } else { 0 };
         if tid <= self.committed {
-            return (Commit::Done, false);
+            return Forced::Flush;
         }
         self.waits.push((actor, Wait::Commit(tid)));
         let is_running = tid == self.now_running();
         let flushes = !is_running && matches!(self.state, State::Record | State::Recorded);
-        let wakes = is_running && self.requested < tid;
-        self.requested = self.requested.max(tid);
-        (Commit::Awaited { flushes }, wakes)
+        if is_running && self.requested < tid {
+            self.requested = tid;
+            world.wake(Actor::Journal, world.now());
+        }
+        *progress = Progress::Awaited { flushes };
+        Forced::Asleep
     }
 
     /// A block of the commit is on the disk.
@@ -215,23 +193,17 @@ impl Journal {
         woken[before..].reverse();
     }
 
-    /// The sector of a block, round the journal. Block 0 is its superblock.
-    fn sector(&self, block: u64) -> Sector {
-        let block = 1 + (block - 1) % (self.blocks - 1);
-        let mut left = block * u64::from(BLOCK_SECTORS);
-        for range in &self.extents {
-            if left < range.end - range.start {
-                return Sector(range.start + left);
-            }
-            left -= range.end - range.start;
-        }
-        unreachable!("a block of the journal is in one of its extents")
+    /// The disk's sector of a block of the commit, round the journal, whose first block is its superblock.
+    fn sector(&self, number: u32) -> Sector {
+        let block = u64::from(BLOCK_SECTORS);
+        let at = self.area.plan.head + u64::from(number) * block;
+        self.area.sector(block + (at - block) % (self.area.sectors - block))
     }
 
     fn bio(&self, number: u32, cpu_queue: u16) -> Bio {
         Bio {
             op: Op::Write,
-            sector: self.sector(self.head + u64::from(number)),
+            sector: self.sector(number),
             sectors: BLOCK_SECTORS,
             sync: true,
             fua: false,
@@ -248,22 +220,16 @@ impl Journal {
     /// The transaction is committed: appends to `woken` all that wait for it.
     fn ended(&mut self, woken: &mut Vec<Actor>) {
         self.committed += 1;
-        self.head += self.committing.len() as u64 + 2;
+        self.area.plan.head += (self.committing.len() as u64 + 2) * u64::from(BLOCK_SECTORS);
         let committed = self.committed;
         self.wake_all(woken, |wait| matches!(wait, Wait::Commit(tid) if tid <= committed));
         self.state = State::Idle;
     }
 }
 
-/// The thread runs until it has nothing to commit, or waits (`kjournald2`).
-pub fn run(world: &mut World) {
-    let Some(mut journal) = world.journal.take() else { return };
-    journal.run(world);
-    world.journal = Some(journal);
-}
-
 impl Journal {
-    fn run(&mut self, world: &mut World) {
+    /// See [`super::run`].
+    pub fn run(&mut self, world: &mut World) {
         loop {
             match self.state {
                 State::Idle if self.requested == self.committed => return,
@@ -309,7 +275,7 @@ impl Journal {
     /// Submits a block of the commit; false if the thread sleeps for a request.
     fn submit(&mut self, number: u32, is_record: bool, world: &mut World) -> bool {
         let now = world.now();
-        let device = &mut world.devices[self.device];
+        let device = &mut world.devices[self.area.device];
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => {
