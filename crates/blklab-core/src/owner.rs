@@ -25,6 +25,12 @@ impl Actor {
         }
     }
 
+    /// A flusher.
+    #[inline]
+    pub const fn is_flusher(self) -> bool {
+        matches!(self, Actor::Flusher(_))
+    }
+
     /// The actor of an [`Owner::Sleeper`] in 64 bits.
     pub const fn of_sleeper(packed: u64) -> Option<Actor> {
         match Owner::unpack(packed) {

@@ -56,8 +56,8 @@ pub(super) struct Flushes {
     is_new: bool,
     /// Data whose flush has ended, on their way to the scheduler; the last came first (`requeue_list`).
     requeued: Vec<RequestId>,
-    /// Data after a flush that are not on the disk yet (`flush_data_in_flight`).
-    pub data: Vec<RequestId>,
+    /// Data after a flush that are not on the disk yet (`flush_data_in_flight`), and when they were submitted.
+    pub data: Vec<(RequestId, Nanos)>,
     /// The worker that must bring the flush to the driver; where it was made at a completion, nothing
     /// keeps its CPU busy.
     pub worker: Worker,
@@ -144,7 +144,7 @@ impl Block {
 
     /// The flush that data waited for has ended: they go to the scheduler, before all others
     /// (`REQ_FSEQ_DATA`).
-    fn requeue_data(&mut self, now: Nanos, bio: &Bio, tag: u32) {
+    fn requeue_data(&mut self, now: Nanos, bio: &Bio, waiter: &Waiter) {
         self.account(now);
         self.waiting += 1;
         let id = self.requests.insert(Request {
@@ -166,19 +166,30 @@ impl Block {
             owner: bio.owner,
             rest: BioChain::default(),
         });
-        self.set_tag(id, tag);
+        self.set_tag(id, waiter.tag);
         if let Some(wbt) = &mut self.wbt {
             wbt.track(id, bio);
         }
         self.flushes.requeued.push(id);
-        self.flushes.data.push(id);
+        self.flushes.data.push((id, waiter.since.unwrap_or(now)));
         self.wake_with_flush(Worker::OnAny);
+    }
+
+    /// The scheduler is told that a request has completed, which for data after a flush began with its
+    /// submission.
+    #[cold]
+    pub(super) fn completed_since(&mut self, now: Nanos, id: RequestId) {
+        let submitted = self.flushes.data.iter().find(|&&(data, _)| data == id);
+        let inserted = self.requests[id].inserted;
+        self.requests[id].inserted = submitted.map_or(inserted, |&(_, since)| since);
+        self.scheduler.completed(&queue!(self, now), id);
+        self.requests[id].inserted = inserted;
     }
 
     /// A command has ended: if it wrote data after a flush, the next flush may begin.
     #[cold]
     pub(super) fn data_ended(&mut self, now: Nanos, id: RequestId) {
-        if let Some(place) = self.flushes.data.iter().position(|&data| data == id) {
+        if let Some(place) = self.flushes.data.iter().position(|&(data, _)| data == id) {
             self.flushes.data.swap_remove(place);
             self.kick_flush(now, Worker::OnAny);
         }
@@ -246,27 +257,33 @@ impl Block {
         if request.op == Op::Flush {
             self.flushes.request = None;
             self.flushes.excludes = false;
-            self.restart(hw_queue, Restart::Refused);
             // They are looked at one after the other, and each time the next flush is made if no data are
-            // under way.
+            // under way. Only those that end free a request, which runs the queue if one was refused.
+            let mut restart = Restart::Full;
             for waiter in std::mem::take(&mut self.flushes.running) {
                 match waiter.data {
-                    Some(bio) => self.requeue_data(now, &bio, waiter.tag),
-                    None => self.flushes.ended.push(waiter),
+                    Some(bio) => self.requeue_data(now, &bio, &waiter),
+                    None => {
+                        self.restart(hw_queue, Restart::Refused);
+                        restart = Restart::RefusedOrFull;
+                        self.flushes.ended.push(waiter);
+                    }
                 }
                 self.kick_flush(now, Worker::OnAny);
             }
             self.flushes.ended.reverse();
+            self.requests.remove(id);
+            self.restart(hw_queue, restart);
         } else {
             let tag = self.tag_of[id.index()];
             self.requests[id].fua = false;
-            self.flushes.data.retain(|&data| data != id);
+            self.flushes.data.retain(|&(data, _)| data != id);
             let kind = self.wbt.as_mut().map(|wbt| wbt.take_kind(id)).unwrap_or_default();
             self.await_flush(now, Waiter { owner, tag, hw_queue, sync, kind, since: None, data: None });
             self.kick_flush(now, Worker::OnAny);
+            self.requests.remove(id);
+            self.restart(hw_queue, Restart::RefusedOrFull);
         }
-        self.requests.remove(id);
-        self.restart(hw_queue, Restart::RefusedOrFull);
         !self.flushes.ended.is_empty()
     }
 

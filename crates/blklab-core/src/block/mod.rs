@@ -568,7 +568,10 @@ impl Block {
             return false;
         }
         if !self.is_none && self.flushes.request != Some(id) {
-            self.scheduler.completed(&queue!(self, now), id);
+            match self.flushes.data.is_empty() {
+                true => self.scheduler.completed(&queue!(self, now), id),
+                false => self.completed_since(now, id),
+            }
             while let Some(hw_queue) = self.scheduler.woken() {
                 self.run_at_once(hw_queue);
             }

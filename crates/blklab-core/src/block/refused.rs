@@ -105,11 +105,11 @@ impl Refused {
         }
     }
 
-    /// A command has ended; true if the list was tried before.
+    /// A command has ended; true if the list was tried before and this `restarts` it.
     #[inline]
-    pub fn restarted(&mut self) -> bool {
+    pub fn command_ended(&mut self, restarts: bool) -> bool {
         self.blocked = false;
-        std::mem::take(&mut self.tried)
+        restarts && std::mem::take(&mut self.tried)
     }
 
     fn refused(&mut self) {

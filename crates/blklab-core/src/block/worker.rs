@@ -32,6 +32,8 @@ pub(super) enum Restart {
     Refused,
     /// That, or the disk was full (SCSI's `restarts`).
     RefusedOrFull,
+    /// Only that the disk was full.
+    Full,
 }
 
 impl Block {
@@ -89,9 +91,9 @@ impl Block {
     #[inline]
     pub(super) fn restart(&mut self, hw_queue: u16, why: Restart) {
         let queue = &mut self.hw_queues[usize::from(hw_queue)];
-        let mut restarts = queue.refused.restarted();
+        let mut restarts = queue.refused.command_ended(why != Restart::Full);
         // Only SCSI's budget is a reason of its own.
-        if why == Restart::RefusedOrFull || self.rules.peeks {
+        if why == Restart::RefusedOrFull || (why == Restart::Full) != self.rules.peeks {
             restarts |= std::mem::take(&mut queue.restart) | self.rules.always_restarts;
         }
         if restarts && (self.scheduler.waiting() > 0 || self.rules.peeks || !queue.refused.is_empty()) {

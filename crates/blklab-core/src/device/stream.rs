@@ -31,11 +31,11 @@ impl FileStream {
     }
 
     /// The same as one bio in each extent: of pages that are contiguous in memory.
-    pub fn of_pages(span: Span, bio: Bio, layout: &Layout, devices: &Devices) -> FileStream {
+    pub fn of_pages(span: Span, bio: Bio, manner: Manner, layout: &Layout, devices: &Devices) -> FileStream {
         let mut rest = span;
         let (device, bio) = next_bio(&mut rest, bio, layout, devices).expect("an I/O has sectors");
         let max_sectors = devices[device].block.limits().max_sectors;
-        FileStream { device, bios: BioStream::one(bio, max_sectors), rest }
+        FileStream { device, bios: BioStream::one(bio, max_sectors).of(manner), rest }
     }
 
     /// What remains of an I/O in one extent on `device`.

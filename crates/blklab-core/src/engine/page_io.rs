@@ -3,6 +3,7 @@
 use super::world::World;
 use crate::block::Manner;
 use crate::device::{Devices, FileStream, Layout};
+use crate::host::Host;
 use crate::owner::{Actor, Owner};
 use crate::pagecache::{FileId, PAGE_BYTES, PageCache, PageRange, Room};
 use crate::request::{Bio, IoPrio, Op, ProcessId};
@@ -88,6 +89,7 @@ impl PageIos {
         range: PageRange,
         write: bool,
         submitter: &Submitter,
+        host: &Host,
         layout: &Layout,
         devices: &Devices,
     ) -> FileStream {
@@ -100,8 +102,11 @@ impl PageIos {
         };
         let index = self.ios.insert(PageIo { range, write, bios_left }) as u32;
         let bio = Bio { owner: Owner::Pages(index).pack(), ..submitter.bio(write) };
+        // The flusher has a plug of its own (`wb_writeback`).
+        let is_plugged = submitter.actor.is_flusher() || host.files().plugs_syncs;
+        let manner = if is_plugged { Manner::PLUGGED } else { Manner::BARE };
         match is_one {
-            true => FileStream::of_pages(span, bio, layout, devices),
+            true => FileStream::of_pages(span, bio, manner, layout, devices),
             false => FileStream::new(span, bio, Manner::PLUGGED, layout, devices),
         }
     }
@@ -272,7 +277,7 @@ impl PageWork {
                     false => self.next += 1,
                 }
                 self.started = Some(range);
-                page_ios.begin(range, self.write, &submitter, layout, devices)
+                page_ios.begin(range, self.write, &submitter, host, layout, devices)
             }
         };
         if !devices.hand_over(clock.now(), layout, &mut stream, submitter.actor) {

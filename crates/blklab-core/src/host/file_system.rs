@@ -16,6 +16,8 @@ pub struct FileSystem {
     /// Bios of writeback say whether it is in the background (`wbc_to_write_flags`), so that
     /// its throttling leaves them fewer requests. Those of ext4 do not (`ext4_io_submit`).
     pub marks_background: bool,
+    /// What a process writes that syncs a file comes under a plug (`ext4_do_writepages`); in XFS only the flusher has one.
+    pub plugs_syncs: bool,
     /// How far it reads ahead, if not as far as its disk.
     pub read_ahead: Option<Bytes>,
     /// Pages that it writes when it is mounted, through the page cache: as counted in guests of Linux 7.3.
@@ -31,6 +33,7 @@ impl FileSystem {
     pub const DEFAULT: FileSystem = FileSystem {
         plugs_small_reads: false,
         marks_background: true,
+        plugs_syncs: false,
         read_ahead: None,
         written_by_mount: 0,
         bio_folios: IOEND_FOLIOS,
@@ -40,7 +43,7 @@ impl FileSystem {
     /// The file system of that number in [`FILE_SYSTEMS`].
     pub fn of(number: i64) -> FileSystem {
         let name = FILE_SYSTEMS.iter().find(|(_, known)| *known == number).map(|(name, _)| *name);
-        let without_iomap = FileSystem { bio_folios: u32::MAX, ..FileSystem::DEFAULT };
+        let without_iomap = FileSystem { bio_folios: u32::MAX, plugs_syncs: true, ..FileSystem::DEFAULT };
         match name {
             Some("ext4") => FileSystem { marks_background: false, written_by_mount: 2, ..without_iomap },
             Some("btrfs") => FileSystem {
