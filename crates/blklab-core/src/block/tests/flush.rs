@@ -225,3 +225,48 @@ fn requests_behind_processes_that_sync_have_their_turn_once_the_queue_is_no_long
     }
     assert_eq!(served, reads);
 }
+
+/// A write that goes to the disk after a flush, and is durable then.
+fn committed(sector: u64) -> Bio {
+    Bio { op: Op::Write, fua: true, ..read(0, sector) }
+}
+
+/// As a journal's record.
+#[test]
+fn a_write_after_a_flush_goes_to_the_disk_between_two_and_before_what_waits() {
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq", "deadline", "cfq", "noop"] {
+        let mut rig = Rig::with_depth(scheduler, true, 1);
+        rig.plug([100]);
+        rig.block.submit(rig.now, &committed(900), Manner::AFTER_FLUSH, &mut rig.disk);
+        rig.block.run_worker(rig.now, 0, &mut rig.disk);
+        assert_eq!(rig.end_one(), [100], "{scheduler}");
+        rig.plug([5_000, 7_000]);
+        let ended = rig.end_all();
+        let place = |owner| ended.iter().position(|owners| owners == &[owner]).expect("it ends");
+        // kyber has writes apart, and serves reads first.
+        assert!(place(900) < place(7_000) || scheduler == "kyber", "{scheduler}: {ended:?}");
+        let counters = rig.block.finish(rig.now).0;
+        assert_eq!((counters.flush_ios, counters.write_ios), (2, 1), "{scheduler}");
+    }
+}
+
+#[test]
+fn without_a_volatile_cache_a_write_after_a_flush_is_a_write() {
+    let mut rig = Rig::with_depth("mq-deadline", true, 1);
+    rig.block.volatile_write_cache = false;
+    rig.block.submit(rig.now, &committed(900), Manner::AFTER_FLUSH, &mut rig.disk);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    assert_eq!(rig.end_all(), [vec![900]]);
+    let counters = rig.block.finish(rig.now).0;
+    assert_eq!((counters.flush_ios, counters.write_ios), (0, 1));
+}
+
+#[test]
+fn no_flush_begins_while_data_of_a_write_after_a_flush_are_under_way() {
+    let mut rig = Rig::with_depth("mq-deadline", true, 4);
+    rig.block.submit(rig.now, &committed(900), Manner::AFTER_FLUSH, &mut rig.disk);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.flush();
+    // The first flush ends; then come the data, and a flush that both share.
+    assert_eq!(rig.end_all(), [vec![FLUSHED, 900]]);
+}

@@ -1,0 +1,128 @@
+//! What fsync writes to the journals of ext4 and XFS, and the lock of a file that several processes write.
+
+mod common;
+
+use blklab_core::host::Host;
+use blklab_core::result::RunResult;
+use common::Experiment;
+
+const WRITER: &str = "rw=randwrite\nbs=4k\nsize=64m\nio_size=400k\ndirect=1\n";
+
+/// The job in a file system, with its journal or without.
+fn run(job: &str, disk: &str, scheduler: &str, host: &[(&str, &str)]) -> RunResult {
+    let mut settings = Host::settings();
+    for (name, value) in host {
+        settings.set(name, value).expect("a setting of the host");
+    }
+    Experiment { host: Host::new(&settings), ..Experiment::new(job, disk, scheduler) }.run()
+}
+
+fn with_journal(job: &str, disk: &str, file_system: &str) -> RunResult {
+    run(job, disk, "none", &[("file_system", file_system), ("journal", "1")])
+}
+
+/// Writes, flushes and sectors beyond the job's own 100 writes of 8 sectors.
+fn beyond(result: &RunResult) -> (u64, u64, u64) {
+    let disk = &result.disk;
+    (disk.write_ios - 100, disk.flush_ios, disk.write_sectors - 800)
+}
+
+#[test]
+fn each_fsync_of_one_process_commits_between_two_flushes() {
+    let job = format!("[a]\n{WRITER}fsync=1\n");
+    // Descriptor and block of inodes in one write, and the record; in XFS only a record, of two sectors.
+    assert_eq!(beyond(&with_journal(&job, "wd10ezrx", "ext4")), (200, 200, 100 * 24));
+    assert_eq!(beyond(&with_journal(&job, "wd10ezrx", "xfs")), (100, 200, 100 * 8));
+    assert_eq!(beyond(&with_journal(&job, "wd10ezrx:physical_block_bytes=512", "xfs")), (100, 200, 100 * 2));
+    // NVMe has durable writes.
+    assert_eq!(beyond(&with_journal(&job, "950pro-256gb", "ext4")).1, 100);
+    // SAS without a volatile cache needs no flush at all.
+    assert_eq!(beyond(&with_journal(&job, "sas-10k", "ext4")), (200, 0, 100 * 24));
+}
+
+#[test]
+fn without_a_journal_without_times_and_in_other_file_systems_a_sync_only_flushes() {
+    let fsync = format!("[a]\n{WRITER}fsync=1\n");
+    let fdatasync = format!("[a]\n{WRITER}fdatasync=1\n");
+    let only = (0, 100, 0);
+    assert_eq!(beyond(&run(&fsync, "wd10ezrx", "none", &[("file_system", "ext4")])), only);
+    assert_eq!(beyond(&with_journal(&fdatasync, "wd10ezrx", "ext4")), only);
+    assert_eq!(beyond(&with_journal(&fsync, "wd10ezrx", "f2fs")), only);
+    let partition = [("file_system", "ext4"), ("journal", "1"), ("partitions", "1")];
+    assert_eq!(beyond(&run(&fsync, "wd10ezrx", "none", &partition)), only);
+}
+
+#[test]
+fn a_second_write_in_a_tick_changes_no_times() {
+    let job = format!("[a]\n{WRITER}fsync=1\n");
+    let often = with_journal(&job, "optane-900p", "ext4");
+    let ticks = often.duration_ns / 1_000_000 + 1;
+    assert!(ticks < 20, "a hundred writes in {ticks} ticks");
+    let (writes, flushes, _) = beyond(&often);
+    assert!(writes <= 2 * ticks && writes > 0, "{writes} writes of commits in {ticks} ticks");
+    assert_eq!(flushes, 0, "it has no volatile cache");
+}
+
+/// Of processes that wait between their writes, most have written when one commits: the others only flush.
+#[test]
+fn who_commits_in_ext4_writes_the_times_of_all_files_of_the_block() {
+    let job = format!("[a]\n{WRITER}io_size=100k\nfsync=1\nnumjobs=4\nthinktime=40ms\n");
+    let (writes, _, _) = beyond(&with_journal(&job, "su800-128gb", "ext4"));
+    assert!((50..=100).contains(&writes), "{writes} writes of 25 commits and few more");
+    // XFS logs each inode for itself, and records are shared.
+    let (records, _, sectors) = beyond(&with_journal(&job, "su800-128gb", "xfs"));
+    assert!((25..=60).contains(&records) && sectors > 2 * records, "{records} records, {sectors} sectors");
+}
+
+/// Seventeen files are in two blocks of inodes, which one commit may have.
+#[test]
+fn a_commit_has_all_blocks_that_were_changed() {
+    let job = format!("[a]\n{WRITER}size=1m\nio_size=8k\nnumjobs=17\nfsync=1\n");
+    let result = with_journal(&job, "wd10ezrx", "ext4");
+    let (writes, sectors) = (result.disk.write_ios - 34, result.disk.write_sectors - 34 * 8);
+    assert!(writes > 0 && sectors > writes * 12, "{writes} writes of {sectors} sectors");
+}
+
+#[test]
+fn synchronous_writes_commit_as_fsync_does() {
+    for engine in ["direct=1", "direct=0"] {
+        let job = format!("[a]\n{WRITER}{engine}\nsync=sync\n");
+        assert_eq!(beyond(&with_journal(&job, "wd10ezrx", "ext4")), (200, 200, 100 * 24), "{engine}");
+        let data = format!("[a]\n{WRITER}{engine}\nsync=dsync\n");
+        assert_eq!(beyond(&with_journal(&data, "wd10ezrx", "ext4")).0, 0, "{engine}");
+    }
+}
+
+#[test]
+fn under_every_scheduler_all_commits_end() {
+    let job = format!(
+        "[a]\n{WRITER}io_size=200k\nfsync=1\nnumjobs=2\n[b]\n{WRITER}direct=0\nfsync=5\nfilename=shared\nnumjobs=3\n\
+         [r]\nrw=randread\nbs=16k\nsize=64m\nio_size=2m\ndirect=1\nioengine=libaio\niodepth=8\n"
+    );
+    for scheduler in ["none", "noop", "deadline", "mq-deadline", "kyber", "cfq", "bfq", "bfq-2008", "cfq-2008"] {
+        for disk in ["wd10ezrx", "wd10ezrx:ncq=off", "950pro-256gb", "sas-10k", "su800-128gb"] {
+            for file_system in ["ext4", "xfs"] {
+                let host = [("file_system", file_system), ("journal", "1")];
+                let result = run(&job, disk, scheduler, &host);
+                let written: u64 = result.jobs.iter().map(|job| job.write.ios).sum();
+                assert_eq!(written, 2 * 50 + 3 * 100, "{scheduler} on {disk} in {file_system}");
+            }
+        }
+    }
+}
+
+/// Four processes need four times as long as one if they write the same file, but not a partition or files of
+/// their own.
+#[test]
+fn one_process_at_a_time_writes_a_file_through_the_page_cache() {
+    let job = |name: &str, processes: u32| {
+        format!("[a]\nrw=write\nbs=1m\nsize=64m\nio_size=64m\n{name}numjobs={processes}\n")
+    };
+    let length = |job: &str, partitions: &str| {
+        run(job, "950pro-256gb", "none", &[("partitions", partitions)]).duration_ns as f64
+    };
+    let one = length(&job("", 1), "0");
+    assert!(length(&job("filename=shared\n", 4), "0") > 3.9 * one);
+    assert!(length(&job("", 4), "0") < 1.1 * one);
+    assert!(length(&job("filename=shared\n", 4), "1") < 1.1 * one);
+}
