@@ -99,7 +99,9 @@ fn under_every_scheduler_all_commits_end() {
         "[a]\n{WRITER}io_size=200k\nfsync=1\nnumjobs=2\n[b]\n{WRITER}direct=0\nfsync=5\nfilename=shared\nnumjobs=3\n\
          [r]\nrw=randread\nbs=16k\nsize=64m\nio_size=2m\ndirect=1\nioengine=libaio\niodepth=8\n"
     );
-    for scheduler in ["none", "noop", "deadline", "mq-deadline", "kyber", "cfq", "bfq", "bfq-2008", "cfq-2008"] {
+    for scheduler in
+        ["none", "noop", "deadline", "mq-deadline", "kyber", "cfq", "bfq", "bfq-2008", "cfq-2008"]
+    {
         for disk in ["wd10ezrx", "wd10ezrx:ncq=off", "950pro-256gb", "sas-10k", "su800-128gb"] {
             for file_system in ["ext4", "xfs"] {
                 let host = [("file_system", file_system), ("journal", "1")];

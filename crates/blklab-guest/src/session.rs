@@ -170,10 +170,11 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
         rustix::fs::sync();
         let _ = unmount(&place, UnmountFlags::DETACH);
     }
-    if worked.is_ok() && matches!(config.run, Run::LayOut(_)) {
-        if let Some(file_system) = &config.file_system {
-            outcome.journal = laid_out::log::at_rest(file_system.kind, &device)?;
-        }
+    if worked.is_ok()
+        && matches!(config.run, Run::LayOut(_))
+        && let Some(file_system) = &config.file_system
+    {
+        outcome.journal = laid_out::log::at_rest(file_system.kind, &device)?;
     }
     let report = server.stop().map_err(|error| error.to_string());
     let job = match worked {

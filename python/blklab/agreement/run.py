@@ -43,6 +43,8 @@ def host(kernel: cache.Kernel, changed: Mapping[str, int] | None = None) -> dict
     that kernel cannot have otherwise. InputError."""
     own = specs.guest(kernel.hz, kernel.has_transports, kernel.version)
     wanted = changed or {}
+    if wanted.get("journal"):
+        raise InputError("--host: journal=1: that of --fs ext4 or --fs xfs is always compared")
     given = wanted.get("kernel", own["kernel"])
     if given != own["kernel"]:
         told = core.host_text("kernel", given)

@@ -90,7 +90,15 @@ def kernel_number(version: str) -> int | None:
 
 def check_host(changed: Mapping[str, int]) -> dict[str, int]:
     """Every tunable of host and page cache, with these changed. InputError if wrong."""
-    return host(changed).values
+    values = host(changed).values
+    if values["journal"] and (name := host_text("file_system", values["file_system"])) not in (
+        JOURNALED
+    ):
+        raise InputError(
+            f"--host: journal=1: the journal of {name} is not modelled; expected file_system="
+            f"{' or '.join(JOURNALED)}"
+        )
+    return values
 
 
 def host(changed: Mapping[str, int]) -> _core.Host:
@@ -164,6 +172,29 @@ def is_direct(job: _core.Job) -> bool:
     return all(
         dict(section.options).get("direct", "0") not in ("0", "false") for section in job.jobs
     )
+
+
+def commits(job: _core.Job) -> bool:
+    """The job syncs files, and not only their data: in a file system it commits its journal."""
+    return any(_commits(dict(section.options)) for section in job.jobs)
+
+
+def _commits(options: Mapping[str, str]) -> bool:
+    if options.get("filename", "").startswith("/dev/"):
+        return False
+    after = (options.get(name, "0") for name in ("fsync", "end_fsync", "fsync_on_close"))
+    return options.get("sync") in ("sync", "1") or any(
+        value not in ("0", "false") for value in after
+    )
+
+
+UNCOMMITTED = (
+    "fsync only flushes the disk's cache; in a file system it also commits: "
+    "--host journal=1,file_system=ext4 (or xfs)"
+)
+"""A note of a run whose job :func:`commits` and whose host has no journal."""
+JOURNALED = ("xfs", "ext4")
+"""File systems whose journals are modelled."""
 
 
 def on_partitions(job: _core.Job) -> tuple[str, ...]:

@@ -61,11 +61,13 @@ class SimRig(ModelledDisks):
                 self._cancel,
                 _window(experiment),
             )
+            uncommitted = _uncommitted(experiment, job)
             if not experiment.job.beside:
-                return Result.from_run(_core.simulate(job, *rest))
+                result = Result.from_run(_core.simulate(job, *rest))
+                return dataclasses.replace(result, notes=uncommitted) if uncommitted else result
             replays = self.recordings.replays(experiment.job)
             run, told = _core.simulate_beside(job, replays, *rest)
-        notes = _notes(told, experiment)
+        notes = (*_notes(told, experiment), *uncommitted)
         return dataclasses.replace(Result.from_run(run), notes=notes)
 
     def record(self, experiment: Experiment, out: Path) -> Result:
@@ -144,6 +146,15 @@ def _job(experiment: Experiment, host: _core.Host) -> _core.Job:
         return job.placed(files.places)
     kind, _, _ = files.file_system.partition(":")
     return job.placed(files.places, (kind, journal.extents, journal.head, journal.unit))
+
+
+def _uncommitted(experiment: Experiment, job: _core.Job) -> tuple[str, ...]:
+    """A note if the job's syncs would commit a journal that the host has not."""
+    # Most jobs do not sync: their runs are short, and have no time for a look at each section.
+    if "sync" not in experiment.job.text or not core.commits(job):
+        return ()
+    host = core.check_host(experiment.host)
+    return () if host["journal"] or host["partitions"] else (core.UNCOMMITTED,)
 
 
 def _window(experiment: Experiment) -> tuple[int, int, int] | None:

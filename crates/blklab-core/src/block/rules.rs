@@ -190,7 +190,8 @@ impl Manner {
     /// Under a plug, for the first time.
     pub const PLUGGED: Manner = Manner { plugged: true, ..Manner::BARE };
     /// Without a plug, for the first time.
-    pub const BARE: Manner = Manner { plugged: false, again: None, place: Admission::Unasked, after_flush: false };
+    pub const BARE: Manner =
+        Manner { plugged: false, again: None, place: Admission::Unasked, after_flush: false };
     /// The same after a flush.
     pub const AFTER_FLUSH: Manner = Manner { after_flush: true, ..Manner::BARE };
 

@@ -175,13 +175,7 @@ impl Syncing {
     }
 
     /// Commits a file's times, or flushes the disk's cache.
-    fn commit(
-        &mut self,
-        file: FileId,
-        at: usize,
-        submitter: Submitter,
-        world: &mut World,
-    ) -> SyncProgress {
+    fn commit(&mut self, file: FileId, at: usize, submitter: Submitter, world: &mut World) -> SyncProgress {
         match journal::force(&mut self.forcing, file, self.with_times, submitter, world) {
             Forced::Asleep => return SyncProgress::Asleep,
             Forced::Flush => {

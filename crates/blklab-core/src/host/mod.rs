@@ -335,7 +335,9 @@ impl Host {
             clock_stands: get("clock_stands") > 0,
             partitions: get("partitions") > 0,
             file_system: FileSystem::of(settings.get("file_system")),
-            journal: (get("journal") > 0).then(|| file_system::journal_of(settings.get("file_system"))).flatten(),
+            journal: (get("journal") > 0)
+                .then(|| file_system::journal_of(settings.get("file_system")))
+                .flatten(),
             large_folios: get("large_folios") > 0,
             copy_mb_s: get("copy_mb_s"),
         }

@@ -58,7 +58,8 @@ impl JournalPlan {
             JournalKind::Ext4 => (BLOCK_SECTORS.into(), BLOCK_SECTORS),
             JournalKind::Xfs => (0, (physical.0 / SECTOR_BYTES).max(1) as u32),
         };
-        JournalPlan { kind, extents: vec![begin..end], head, unit }
+        let extents = std::iter::once(begin..end).collect();
+        JournalPlan { kind, extents, head, unit }
     }
 
     /// The same at the begin of a run that has mounted the file system, in which the next transaction began at
@@ -106,7 +107,10 @@ impl JournalPlan {
                 || !(range.end - range.start).is_multiple_of(unit)
         };
         if let Some(bad) = self.extents.iter().find(|range| is_bad(range)) {
-            return Err(format!("the journal: sectors {} to {} are no blocks of the disk", bad.start, bad.end));
+            return Err(format!(
+                "the journal: sectors {} to {} are no blocks of the disk",
+                bad.start, bad.end
+            ));
         }
         let (head, sectors) = (self.head, self.sectors());
         let is_superblock = self.kind == JournalKind::Ext4 && head < BLOCK_SECTORS.into();
@@ -155,7 +159,8 @@ mod tests {
     #[test]
     fn a_journal_outside_the_disk_or_without_room_is_one_line() {
         let good = plan(JournalKind::Ext4);
-        let extents = |begin, end| JournalPlan { extents: vec![begin..end], ..good.clone() };
+        let extents =
+            |begin, end| JournalPlan { extents: std::iter::once(begin..end).collect(), ..good.clone() };
         for (bad, told) in [
             (extents(131_000, 131_080), "sectors 131000 to 131080 are no blocks of the disk"),
             (extents(8, 1001), "sectors 8 to 1001 are no blocks"),

@@ -202,7 +202,11 @@ mod tests {
             assert!(!found.is_empty());
             assert_eq!(joined(&found), joined(&told), "{options:?}");
             let rest = rest(file.as_file()).expect("a journal").expect("there is one");
-            assert_eq!((rest.head, rest.extents[0].0), (rest.unit.into(), found[0].0), "nothing has been committed");
+            assert_eq!(
+                (rest.head, rest.extents[0].0),
+                (rest.unit.into(), found[0].0),
+                "nothing has been committed"
+            );
         }
     }
 

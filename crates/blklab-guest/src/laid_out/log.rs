@@ -95,16 +95,19 @@ mod tests {
             let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
             let run = |program: &str, words: &[&str]| {
                 let run = Command::new(program).env("PATH", &path).args(words).arg(file.path()).output();
-                run.ok().filter(|done| done.status.success()).map(|done| String::from_utf8_lossy(&done.stdout).into_owned())
+                run.ok()
+                    .filter(|done| done.status.success())
+                    .map(|done| String::from_utf8_lossy(&done.stdout).into_owned())
             };
-            let told = run("mkfs.xfs", &[&["-q", "-f"], options].concat())
-                .and_then(|_| run("xfs_db", &["-r", "-c", "sb 0", "-c", "convert fsblock logstart daddr"]));
-            let Some(found) = told.map(|_| xfs(file.as_file()).expect("an XFS")) else {
+            let start = run("mkfs.xfs", &[&["-q", "-f"], options].concat())
+                .and_then(|_| run("xfs_db", &["-r", "-c", "sb 0", "-c", "print logstart"]));
+            let Some(start) = start else {
                 eprintln!("skipped: no mkfs.xfs or xfs_db here");
                 return;
             };
-            let start = run("xfs_db", &["-r", "-c", "sb 0", "-c", "print logstart"]).expect("it ran before");
-            let block: u64 = start.trim().rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+            let found = xfs(file.as_file()).expect("an XFS");
+            let block: u64 =
+                start.trim().rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a number");
             let convert = format!("convert fsblock {block} daddr");
             let sector = run("xfs_db", &["-r", "-c", &convert]).expect("it ran before");
             let sector = sector.split(['(', ')']).nth(1).and_then(|word| word.parse().ok());

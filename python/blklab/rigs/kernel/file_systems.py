@@ -13,6 +13,7 @@ import json
 import lzma
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,13 +95,15 @@ def lay_out(
     disk: Disk,
     sizes: Sequence[int],
     wait: Callable[[Guest], object] = Guest.wait,
+    option: str = "--fs",
 ) -> LaidOut:
     """Files of these sizes in the file system `name` on that disk.
 
-    `wait` waits for the guest's end. InputError for another name; RunError if the guest fails.
+    `wait` waits for the guest's end; `option` is the one of the command that asks. InputError for
+    another name; RunError if the guest fails.
     """
-    file_system = find(name, "--fs")
-    check(file_system.kind, kernel, "--fs")
+    file_system = find(name, option)
+    check(file_system.kind, kernel, option)
     order: dict[str, Any] = {
         "disk": {
             "file": "disk.toml",
@@ -138,6 +141,29 @@ def lay_out(
         base64.b64encode(lzma.compress(image)).decode(),
         journal and Journal(tuple(journal["extents"]), journal["head"], journal["unit"]),
     )
+
+
+class Layouts:
+    """Files that were laid out, for all runs that need the same: each takes seconds for a GiB."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str, Disk, tuple[int, ...]], LaidOut] = {}
+
+    def of(
+        self,
+        kernel: Kernel,
+        name: str,
+        disk: Disk,
+        sizes: Sequence[int],
+        wait: Callable[[Guest], object],
+    ) -> LaidOut:
+        """As :func:`lay_out`, for ``--host journal=1``."""
+        key = (kernel.key, name, disk, tuple(sizes))
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = lay_out(kernel, name, disk, sizes, wait, "--host journal=1")
+            return self._known[key]
 
 
 def order_of(laid_out: LaidOut) -> dict[str, Any]:

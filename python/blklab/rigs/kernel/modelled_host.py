@@ -9,7 +9,7 @@ from blklab.errors import InputError
 from blklab.rigs.kernel import cache
 
 _PAGE_BYTES = 4096
-_FILES = {"partitions", "file_system"}
+_FILES = {"partitions", "file_system", "journal"}
 _CPU_WORK = {"cpus", "submit_ns", "complete_ns", "wake_ns", "syscall_ns", "copy_mb_s"}
 _LOCK = "lock_ns."
 

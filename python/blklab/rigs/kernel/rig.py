@@ -139,6 +139,7 @@ class KernelRig(ModelledDisks):
         )
         self._init = binaries.find("blklab-guest")
         self._recordings = LoadedRecordings()
+        self._layouts = file_systems.Layouts()
         self._guests: set[Guest] = set()
         self._lock = threading.Lock()
         self._cancelled = False
@@ -240,6 +241,7 @@ class KernelRig(ModelledDisks):
         elif programs.is_program(experiment.job):
             work = self._program(experiment)
         else:
+            experiment = self._in_file_system(experiment, kernel)
             work = self._job(experiment)
         order = self._order(experiment, kernel, work, is_traced=trace is not None)
         files: dict[str, bytes | None] = {
@@ -316,6 +318,20 @@ class KernelRig(ModelledDisks):
             with self._lock:
                 self._guests.discard(guest)
 
+    def _in_file_system(self, experiment: Experiment, kernel: cache.Kernel) -> Experiment:
+        """With its files laid out in a file system, if the host has its journal."""
+        host = self.check_host(experiment.host)
+        if experiment.files is not None or not host.get("journal") or host["partitions"]:
+            return experiment
+        job = core.describe_job(experiment.job, experiment.ignore_unsupported)
+        with core.core_types():
+            sizes = job.file_sizes(core.disk_model(experiment.disk), experiment.seed)
+        if not sizes:
+            return experiment
+        name = core.host_text("file_system", host["file_system"])
+        files = self._layouts.of(kernel, name, experiment.disk, sizes, self._wait)
+        return replace(experiment, files=files)
+
     def _job(self, experiment: Experiment) -> _Work:
         host = self.check_host(experiment.host)
         job = core.describe_job(experiment.job, experiment.ignore_unsupported)
@@ -336,6 +352,7 @@ class KernelRig(ModelledDisks):
                 f"{what} is that of partitions: on the simulator --host partitions=1"
                 for what in core.on_partitions(job)
             )
+            notes += (core.UNCOMMITTED,) if core.commits(job) else ()
         if experiment.files is not None:
             image = file_systems.image_of(experiment.files)
             memory_mib += (len(image) >> 20) + _MIB_FILE_SYSTEM
