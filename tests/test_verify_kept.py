@@ -17,14 +17,14 @@ from blklab.agreement.measure import deviation, figures
 from blklab.agreement.run import Planned, plan
 from blklab.agreement.verdict import BAR, SHARE, WIDE, WORST
 from blklab.domain import core
-from blklab.domain.experiment import Experiment, LaidOut, SchedulerSpec
+from blklab.domain.experiment import Experiment, Journal, LaidOut, SchedulerSpec
 from blklab.rigs.sim import SimRig
 
 _SAMPLE = 150
 DATA = Path(__file__).parents[1] / "docs/data"
 
 
-IN_FILE_SYSTEMS = ("ext4", "xfs", "btrfs", "btrfs:nodatacow")
+IN_FILE_SYSTEMS = ("ext4", "xfs")
 """Those of `make verify`."""
 
 
@@ -64,13 +64,13 @@ def placed(asked: Experiment, cell: Planned, kept: dict[str, Any]) -> Experiment
     job = core.describe_job(cell.job, ignore_unsupported=False)
     sizes = job.file_sizes(core.disk_model(cell.disk), asked.seed)
     wanted = (cell.file_system, cell.disk.label, sizes)
-    [places] = (
-        one["places"]
-        for one in kept["layouts"]
-        if (one["file_system"], one["disk"], one["sizes"]) == wanted
+    [one] = (
+        one for one in kept["layouts"] if (one["file_system"], one["disk"], one["sizes"]) == wanted
     )
-    files = LaidOut(cell.file_system, "", tuple(tuple(map(tuple, file)) for file in places), "")
-    return replace(asked, files=files, host=run.in_file_system(asked.host, files.file_system))
+    places = tuple(tuple(map(tuple, file)) for file in one["places"])
+    journal = Journal(**one["journal"] | {"extents": tuple(map(tuple, one["journal"]["extents"]))})
+    files = LaidOut(cell.file_system, "", places, "", journal)
+    return replace(asked, files=files, host=run.in_file_system(asked.host, files))
 
 
 def measured_with(scheduler: SchedulerSpec, kept: dict[str, Any]) -> SchedulerSpec:

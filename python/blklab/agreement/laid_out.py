@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from blklab.agreement.run import Planned
 from blklab.base import pool
 from blklab.domain import core
-from blklab.domain.experiment import LaidOut
+from blklab.domain.experiment import Journal, LaidOut
 from blklab.errors import BlklabError, InputError
 from blklab.rigs.kernel.rig import KernelRig
 
@@ -92,6 +92,8 @@ class Layout:
     places: tuple[tuple[tuple[int, int], ...], ...]
     """The extents of each file, each with the first sector on the disk and the number of
     sectors."""
+    journal: Journal | None
+    """At rest, of file systems whose journals are modelled."""
 
 
 def layouts(cells: Sequence[Planned], found: Mapping[int, Found], seed: int) -> tuple[Layout, ...]:
@@ -100,7 +102,7 @@ def layouts(cells: Sequence[Planned], found: Mapping[int, Found], seed: int) -> 
         _key(cells[number], seed): one for number, one in found.items() if isinstance(one, LaidOut)
     }
     return tuple(
-        Layout(name, one.mounted, disk, sizes, one.places)
+        Layout(name, one.mounted, disk, sizes, one.places, one.journal)
         for (name, disk, sizes), one in every.items()
     )
 
