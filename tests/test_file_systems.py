@@ -126,7 +126,7 @@ SSD, NVME, HDD = "su800-128gb", "950pro-256gb:hw_queues=1", "wd10ezrx"
         ("ext4", "write-seq-buffered", SSD, "none"),
         # The file has several extents, and the pages of each end with their own bio.
         ("ext4", "copy-buffered", NVME, "none"),
-        # The journal: what fsync commits, who shares a commit, its record before all others.
+        # The journal: what fsync commits, shared commits, its record before all others.
         ("ext4", "commits", SSD, "none"),
         ("ext4", "commits", NVME, "bfq:low_latency=0"),
         ("ext4", "write-seq-fsync", HDD, "kyber"),

@@ -27,7 +27,7 @@ pub struct IoPrio {
 }
 
 impl IoPrio {
-    /// Of the thread that commits a journal (`DEFAULT_JOURNAL_IOPRIO` of ext4).
+    /// That of the thread that commits a journal (`DEFAULT_JOURNAL_IOPRIO` of ext4).
     pub const JOURNAL: IoPrio = IoPrio { class: PrioClass::BestEffort, level: 3 };
 }
 

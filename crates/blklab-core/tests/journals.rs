@@ -63,9 +63,9 @@ fn a_second_write_in_a_tick_changes_no_times() {
     assert_eq!(flushes, 0, "it has no volatile cache");
 }
 
-/// Of processes that wait between their writes, most have written when one commits: the others only flush.
+/// When one of the processes commits, most others have written: they only flush.
 #[test]
-fn who_commits_in_ext4_writes_the_times_of_all_files_of_the_block() {
+fn a_commit_in_ext4_has_the_times_of_all_files_of_the_block() {
     let job = format!("[a]\n{WRITER}io_size=100k\nfsync=1\nnumjobs=4\nthinktime=40ms\n");
     let (writes, _, _) = beyond(&with_journal(&job, "su800-128gb", "ext4"));
     assert!((50..=100).contains(&writes), "{writes} writes of 25 commits and few more");

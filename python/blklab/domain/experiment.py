@@ -167,7 +167,7 @@ class LaidOut:
     image: str = field(repr=False)
     """The disk's data, packed, for a guest."""
     journal: Journal | None = None
-    """Of ext4 and XFS, before the run mounts them."""
+    """Those of ext4 and XFS, before the run mounts them."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 //! The lock of a file in a file system (`i_rwsem`): one process at a time writes it through the page cache.
 //!
 //! Follows `kernel/locking/rwsem.c` of Linux 7.3 without spinning: a process that finds the lock taken sleeps,
-//! the first that sleeps is woken when it is free, and whoever comes before that one runs takes it first. After 4 ms
+//! the first that sleeps is woken when it is free, and an actor that comes before that one runs takes it first. After 4 ms
 //! that is over: the lock is handed to the first. The lock is held during the whole call, also while the process
 //! works and while it is paused because too much memory is dirty.
 //!
@@ -52,7 +52,7 @@ impl InodeLocks {
         false
     }
 
-    /// Frees the lock; returns who is to be woken.
+    /// Frees the lock; returns the actor to wake.
     pub fn free(&mut self, file: FileId) -> Option<Actor> {
         let lock = self.0.get_mut(&file)?;
         lock.taken = false;

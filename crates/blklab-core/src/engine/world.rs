@@ -32,7 +32,7 @@ pub struct World {
     pub(super) wakeups: Wakeups,
     pub(super) page_ios: PageIos,
     inode_locks: InodeLocks,
-    /// Of the file system, if it has one.
+    /// The file system's, if it has one.
     pub(super) journal: Option<Box<Journal>>,
     /// Per backing device.
     flushers: Few<FlusherTimer>,

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_begin_of_a_run_writes_is_behind_the_head() {
+    fn the_begin_of_a_run_writes_behind_the_head() {
         let head = |kind, files| plan(kind).in_use(files).head;
         // Descriptor, superblock, one or two blocks of inodes, record.
         assert_eq!([1, 5, 6].map(|files| head(JournalKind::Ext4, files)), [5, 5, 6].map(|blocks| 8 * blocks));

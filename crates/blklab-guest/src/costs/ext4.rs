@@ -13,7 +13,7 @@ use crate::laid_out::log::Journal;
 const SUPERBLOCK: u64 = 1024;
 const SUPERBLOCK_MAGIC: u16 = 0xef53;
 const EXTENT_MAGIC: u16 = 0xf30a;
-/// Of `struct journal_superblock_s`, whose numbers are big-endian.
+/// The first number of `struct journal_superblock_s`, whose numbers are big-endian.
 const JOURNAL_MAGIC: u32 = 0xc03b_3998;
 const HAS_JOURNAL: u32 = 4;
 /// The journal is on another device.

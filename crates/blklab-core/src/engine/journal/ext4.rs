@@ -5,10 +5,10 @@
 //! that wait for this transaction go on then. Times that come meanwhile are in the next transaction, whose
 //! first process waits until the block has been copied to the journal (`BH_Shadow`).
 //!
-//! Who writes an inode writes the times of all inodes in that block (`ext4_update_other_inodes_time`), so the
+//! A process that writes an inode writes the times of all inodes in that block (`ext4_update_other_inodes_time`), so the
 //! next process that syncs there finds no change, and only flushes.
 //!
-//! Left out: the journal's superblock; commits after 5 s for which nobody waits; `fast_commit`; data that must be
+//! Left out: the journal's superblock; commits after 5 s for which no process waits; `fast_commit`; data that must be
 //! written before the commit (`data=ordered`), of which there are none without allocation.
 
 use super::super::world::World;
@@ -95,7 +95,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Of that many files on a device, with nothing to commit.
+    /// A journal of that many files on a device, with nothing to commit.
     pub fn new(device: DeviceId, plan: JournalPlan, files: usize) -> Journal {
         Journal {
             area: Area::new(device, plan),

@@ -81,7 +81,7 @@ pub enum Forced {
 }
 
 impl Journal {
-    /// Of that many files on a device, with nothing to commit.
+    /// A journal of that many files on a device, with nothing to commit.
     pub fn new(device: DeviceId, plan: JournalPlan, files: usize) -> Journal {
         match plan.kind {
             JournalKind::Ext4 => Journal::Ext4(ext4::Journal::new(device, plan, files)),
@@ -109,7 +109,7 @@ impl Journal {
         }
     }
 
-    /// A bio of the journal has ended, with the number that it has there: appends to `woken` who goes on.
+    /// A bio of the journal has ended, with the number that it has there: appends to `woken` the actors that go on.
     pub fn bio_ended(&mut self, number: u32, woken: &mut Vec<Actor>) {
         match self {
             Journal::Ext4(journal) => journal.bio_ended(number, woken),

@@ -86,7 +86,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Of that many files on a device, with nothing to commit.
+    /// A log of that many files on a device, with nothing to commit.
     pub fn new(device: DeviceId, plan: JournalPlan, files: usize) -> Log {
         Log {
             area: Area::new(device, plan),

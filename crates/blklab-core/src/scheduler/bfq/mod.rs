@@ -115,6 +115,8 @@ pub struct Bfq {
     counts: Counts,
     /// Requests that go before all others, whatever their queue (`bfqd->dispatch`).
     first: VecDeque<RequestId>,
+    /// Such a request is being inserted, by kblockd's worker.
+    inserts_as_worker: bool,
 
     in_service: Option<QueueId>,
     /// Where the last request of the queue in service ended; 0: it had none yet.
@@ -186,6 +188,7 @@ impl Scheduler for Bfq {
             merges: MergeIndex::with_capacity(requests),
             counts: Counts::new(limits.hw_queues),
             first: VecDeque::new(),
+            inserts_as_worker: false,
             in_service: None,
             in_service_end: Sector(0),
             last_position: Sector(0),
@@ -257,7 +260,9 @@ impl Scheduler for Bfq {
 
     fn insert_first(&mut self, queue: &Queue<'_>, id: RequestId) -> bool {
         self.happens(queue.now);
+        self.inserts_as_worker = true;
         self.assign(queue, id);
+        self.inserts_as_worker = false;
         self.first.push_front(id);
         true
     }

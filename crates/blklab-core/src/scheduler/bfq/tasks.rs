@@ -140,10 +140,21 @@ impl Bfq {
         q
     }
 
+    /// A process without a priority has that of the thread that inserts its first request, by the thread's nice
+    /// value, and keeps it: kblockd's worker has -20 (`bfq_set_next_ioprio_data`). Its weight is not the usual
+    /// one then, so it is never raised.
+    fn class_and_level_of(&self, task: TaskIndex) -> (u8, u8) {
+        let prio = self.tasks.prio(task);
+        match self.inserts_as_worker && prio.class == PrioClass::None {
+            true => (1, 0),
+            false => class_and_level(prio),
+        }
+    }
+
     /// `bfq_get_queue`: a new queue, or the group's asynchronous one of that priority.
     fn get_queue(&mut self, task: TaskIndex, sync: bool, split: bool) -> QueueId {
         let cgroup = self.tasks.cgroup(task);
-        let (class, level) = class_and_level(self.tasks.prio(task));
+        let (class, level) = self.class_and_level_of(task);
         let kind = Kind { sync, class, level, made_for: task };
         if sync {
             let q = self.make_queue(kind, cgroup);
