@@ -177,10 +177,13 @@ impl Block {
             }
             let flush = self.flushes.request.filter(|_| hw_queue == 0 && self.flushes.waits_for_room);
             if self.hw_queues[index].parked.is_none() && flush.is_none() {
-                if !self.rules.asks_in_vain && !self.scheduler.has_work(hw_queue) {
-                    return;
+                let mut next = self.flushes.first.pop_front();
+                if next.is_none() {
+                    if !self.rules.asks_in_vain && !self.scheduler.has_work(hw_queue) {
+                        return;
+                    }
+                    next = self.scheduler.dispatch(&queue!(self, now), hw_queue);
                 }
-                let next = self.scheduler.dispatch(&queue!(self, now), hw_queue);
                 self.hw_queues[index].parked = next;
                 if next.is_none() {
                     self.try_later(now, hw_queue);

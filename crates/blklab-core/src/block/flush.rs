@@ -14,6 +14,8 @@
 //! On a disk without FUA a durable write is followed by a flush, and no flush begins while the data of
 //! such a write are under way, so that several share one.
 
+use std::collections::VecDeque;
+
 use super::wbt::Kind;
 use super::{Block, Manner, Restart, Submitted, Worker};
 use crate::disk::AnyDisk;
@@ -39,6 +41,16 @@ pub(super) struct Waiter {
     pub data: Option<Bio>,
 }
 
+/// A write whose flush has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AfterFlush {
+    id: RequestId,
+    /// When its bio was submitted.
+    submitted: Nanos,
+    /// The scheduler does not know it.
+    passes: bool,
+}
+
 /// The flush that is under way, and those that come after it.
 #[derive(Debug, Default)]
 pub(super) struct Flushes {
@@ -56,8 +68,10 @@ pub(super) struct Flushes {
     is_new: bool,
     /// Data whose flush has ended, on their way to the scheduler; the last came first (`requeue_list`).
     requeued: Vec<RequestId>,
-    /// Data after a flush that are not on the disk yet (`flush_data_in_flight`), and when they were submitted.
-    pub data: Vec<(RequestId, Nanos)>,
+    /// Data after a flush that are not on the disk yet (`flush_data_in_flight`).
+    pub data: Vec<AfterFlush>,
+    /// Those that pass the scheduler by, before a driver that peeks.
+    pub first: VecDeque<RequestId>,
     /// The worker that must bring the flush to the driver; where it was made at a completion, nothing
     /// keeps its CPU busy.
     pub worker: Worker,
@@ -171,25 +185,40 @@ impl Block {
             wbt.track(id, bio);
         }
         self.flushes.requeued.push(id);
-        self.flushes.data.push((id, waiter.since.unwrap_or(now)));
+        self.flushes.data.push(AfterFlush { id, submitted: waiter.since.unwrap_or(now), passes: false });
         self.wake_with_flush(Worker::OnAny);
+    }
+
+    /// Data whose flush has ended go to the scheduler, before all others, or pass it by.
+    fn insert_first(&mut self, now: Nanos, id: RequestId) {
+        if self.scheduler.insert_first(&queue!(self, now), id) {
+            return;
+        }
+        self.flushes.data.iter_mut().filter(|data| data.id == id).for_each(|data| data.passes = true);
+        match self.rules.peeks {
+            true => self.flushes.first.push_front(id),
+            false => self.hw_queues[usize::from(self.requests[id].hw_queue)].refused.put_first(id),
+        }
     }
 
     /// The scheduler is told that a request has completed, which for data after a flush began with its
     /// submission.
     #[cold]
     pub(super) fn completed_since(&mut self, now: Nanos, id: RequestId) {
-        let submitted = self.flushes.data.iter().find(|&&(data, _)| data == id);
-        let inserted = self.requests[id].inserted;
-        self.requests[id].inserted = submitted.map_or(inserted, |&(_, since)| since);
-        self.scheduler.completed(&queue!(self, now), id);
-        self.requests[id].inserted = inserted;
+        let Some(&data) = self.flushes.data.iter().find(|data| data.id == id) else {
+            return self.scheduler.completed(&queue!(self, now), id);
+        };
+        if !data.passes {
+            let inserted = std::mem::replace(&mut self.requests[id].inserted, data.submitted);
+            self.scheduler.completed(&queue!(self, now), id);
+            self.requests[id].inserted = inserted;
+        }
     }
 
     /// A command has ended: if it wrote data after a flush, the next flush may begin.
     #[cold]
     pub(super) fn data_ended(&mut self, now: Nanos, id: RequestId) {
-        if let Some(place) = self.flushes.data.iter().position(|&(data, _)| data == id) {
+        if let Some(place) = self.flushes.data.iter().position(|data| data.id == id) {
             self.flushes.data.swap_remove(place);
             self.kick_flush(now, Worker::OnAny);
         }
@@ -205,7 +234,7 @@ impl Block {
         self.flushes.worker = Worker::Asleep;
         let asked_for = self.to_run.clone();
         while let Some(id) = self.flushes.requeued.pop() {
-            self.scheduler.insert_first(&queue!(self, now), id);
+            self.insert_first(now, id);
             self.mark(self.requests[id].hw_queue);
         }
         if std::mem::take(&mut self.flushes.is_new) {
@@ -277,7 +306,7 @@ impl Block {
         } else {
             let tag = self.tag_of[id.index()];
             self.requests[id].fua = false;
-            self.flushes.data.retain(|&(data, _)| data != id);
+            self.flushes.data.retain(|data| data.id != id);
             let kind = self.wbt.as_mut().map(|wbt| wbt.take_kind(id)).unwrap_or_default();
             self.await_flush(now, Waiter { owner, tag, hw_queue, sync, kind, since: None, data: None });
             self.kick_flush(now, Worker::OnAny);

@@ -31,7 +31,6 @@ macro_rules! queue {
 
 mod dispatch;
 mod draining;
-mod elevator;
 mod flush;
 mod limits;
 mod merging;
@@ -56,7 +55,6 @@ use crate::scheduler::journal::{Journal, Note};
 use crate::scheduler::plugin::Fault;
 use crate::scheduler::{AnyScheduler, Generation, QueueLimits, Tasks};
 use crate::units::Nanos;
-use elevator::Elevator;
 use flush::Flushes;
 pub use limits::{queue_limits, read_ahead};
 pub use recording::KERNEL;
@@ -149,7 +147,7 @@ impl HwQueue {
 pub struct Block {
     limits: QueueLimits,
     tasks: Tasks,
-    scheduler: Elevator,
+    scheduler: AnyScheduler,
     generation: Generation,
     rules: Rules,
     /// `none`: it has no limits, wake-ups or timer, so it is not asked. A request goes to the
@@ -242,7 +240,7 @@ impl Block {
             recording: None,
             limits,
             tasks,
-            scheduler: Elevator::new(scheduler),
+            scheduler,
         }
     }
 
@@ -567,10 +565,11 @@ impl Block {
         if !self.probes.is_empty() && self.probe_ended(id) {
             return false;
         }
+        let has_data = !self.flushes.data.is_empty();
         if !self.is_none && self.flushes.request != Some(id) {
-            match self.flushes.data.is_empty() {
-                true => self.scheduler.completed(&queue!(self, now), id),
-                false => self.completed_since(now, id),
+            match has_data {
+                true => self.completed_since(now, id),
+                false => self.scheduler.completed(&queue!(self, now), id),
             }
             while let Some(hw_queue) = self.scheduler.woken() {
                 self.run_at_once(hw_queue);
@@ -604,7 +603,7 @@ impl Block {
             wbt.freed(now, id);
             owners.extend(wbt.take_woken());
         }
-        if !self.flushes.data.is_empty() {
+        if has_data {
             self.data_ended(now, id);
         }
         self.restart(number, Restart::RefusedOrFull);

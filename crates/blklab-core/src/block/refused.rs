@@ -256,7 +256,7 @@ impl Block {
 
     /// Takes the first request out of the software queue, which is all of `none`.
     pub(super) fn take_queued(&mut self, now: Nanos, hw_queue: u16) -> Option<RequestId> {
-        let AnyScheduler::None(software_queue) = &mut *self.scheduler else { return None };
+        let AnyScheduler::None(software_queue) = &mut self.scheduler else { return None };
         software_queue.dispatch(&queue!(self, now), hw_queue)
     }
 

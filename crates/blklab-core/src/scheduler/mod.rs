@@ -99,8 +99,8 @@ pub trait Scheduler: Sized {
     /// A request enters.
     fn insert(&mut self, queue: &Queue<'_>, id: RequestId);
 
-    /// A request enters that goes before all others of its kind, unless the block layer keeps such requests
-    /// itself: then false (`BLK_MQ_INSERT_AT_HEAD`).
+    /// A request enters that goes before all others of its kind (`BLK_MQ_INSERT_AT_HEAD`). False if the
+    /// scheduler has no place for it: then the block layer passes it by.
     fn insert_first(&mut self, queue: &Queue<'_>, id: RequestId) -> bool {
         let _ = (queue, id);
         false

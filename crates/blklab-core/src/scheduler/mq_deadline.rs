@@ -29,6 +29,8 @@
 //! Left out: zoned disks (since 6.10 the block layer's business anyway) and jiffies
 //! (deadlines are exact instead of rounded to a tick of 1 to 10 ms).
 
+use std::collections::VecDeque;
+
 use super::deadline::{
     FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, direction, note_batch, span,
 };
@@ -71,6 +73,8 @@ pub struct MqDeadline {
     has_classes: bool,
 
     lanes: Lanes<{ 2 * LEVELS }>,
+    /// They go before all others (`dd->dispatch`).
+    first: VecDeque<RequestId>,
     /// First sector of the last dispatched request, per lane.
     latest: [Sector; 2 * LEVELS],
     /// Requests that wait or are in flight, per level (`dd_queued`).
@@ -213,6 +217,7 @@ impl Scheduler for MqDeadline {
             least_depth: if limits.kernel.deadline_wakes_in_batches { async_depth } else { 1 },
             has_classes: limits.kernel.deadline_has_classes,
             lanes: Lanes::with_capacity(requests),
+            first: VecDeque::new(),
             latest: [Sector(0); 2 * LEVELS],
             queued: [0; LEVELS],
             last_direction: WRITE,
@@ -257,9 +262,18 @@ impl Scheduler for MqDeadline {
         self.lanes.insert(queue, id, lane(level, direction), expires);
     }
 
+    fn insert_first(&mut self, queue: &Queue<'_>, id: RequestId) -> bool {
+        self.queued[self.level(queue.requests[id].prio.class)] += 1;
+        self.first.push_front(id);
+        true
+    }
+
     #[inline]
     fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
-        let id = self.choose_aged(queue).or_else(|| self.choose_by_level(queue))?;
+        let id = match self.first.pop_front() {
+            Some(id) => id,
+            None => self.choose_aged(queue).or_else(|| self.choose_by_level(queue))?,
+        };
         let request = &queue.requests[id];
         self.latest[lane(self.level(request.prio.class), direction(request.op))] = request.sector;
         Some(id)
@@ -289,6 +303,6 @@ impl Scheduler for MqDeadline {
 
     #[inline]
     fn waiting(&self) -> usize {
-        self.lanes.waiting()
+        self.lanes.waiting() + self.first.len()
     }
 }

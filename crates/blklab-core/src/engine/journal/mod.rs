@@ -10,6 +10,8 @@
 //! minute; the journal's tail; what file systems write when they are not used.
 
 mod ext4;
+#[cfg(test)]
+mod tests;
 mod xfs;
 
 use crate::block::BioStream;

@@ -1,20 +1,40 @@
 //! What fsync writes to the journals of ext4 and XFS, and the lock of a file that several processes write.
 
-mod common;
-
-use blklab_core::host::Host;
-use blklab_core::result::RunResult;
-use common::Experiment;
+use crate::disk::catalogue;
+use crate::engine::Watch;
+use crate::formats::fio::jobfile::{self, Bare};
+use crate::host::Host;
+use crate::pagecache::MemoryConfig;
+use crate::result::RunResult;
+use crate::scheduler::spec::SchedulerSpec;
+use crate::simulation::{self, Setup};
+use crate::workload::plan;
 
 const WRITER: &str = "rw=randwrite\nbs=4k\nsize=64m\nio_size=400k\ndirect=1\n";
 
-/// The job in a file system, with its journal or without.
+/// The job in a file system, with its journal or without, on a shipped disk, maybe with another value of a key.
 fn run(job: &str, disk: &str, scheduler: &str, host: &[(&str, &str)]) -> RunResult {
     let mut settings = Host::settings();
     for (name, value) in host {
         settings.set(name, value).expect("a setting of the host");
     }
-    Experiment { host: Host::new(&settings), ..Experiment::new(job, disk, scheduler) }.run()
+    let (name, changed) = disk.split_once(':').unwrap_or((disk, ""));
+    let mut model = catalogue::model(name).expect("a shipped disk");
+    if let Some((key, value)) = changed.split_once('=') {
+        model = model.with_override(key, value).expect("a good override");
+    }
+    let mut machine = Bare { memory_mib: 8192, cpus: 4 };
+    let file = jobfile::parse(job, "test.fio", &mut machine, Default::default()).expect("a good job");
+    let plan = plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits");
+    let setup = Setup {
+        plan: &plan,
+        disk: model.build(1),
+        scheduler: &SchedulerSpec::parse(scheduler).expect("a good scheduler"),
+        host: Host::new(&settings),
+        memory: &MemoryConfig::settings(),
+        seed: 1,
+    };
+    simulation::run(setup, &Watch::default()).expect("it ends")
 }
 
 fn with_journal(job: &str, disk: &str, file_system: &str) -> RunResult {
