@@ -12,6 +12,8 @@ pub enum Actor {
     Flusher(BackingId),
     /// The kernel thread that commits the file system's journal.
     Journal,
+    /// Its timer.
+    JournalTimer,
 }
 
 impl Actor {
@@ -21,7 +23,7 @@ impl Actor {
         match self {
             Actor::Process(process) => process,
             Actor::Flusher(_) => ProcessId::KERNEL,
-            Actor::Journal => ProcessId::JOURNAL,
+            Actor::Journal | Actor::JournalTimer => ProcessId::JOURNAL,
         }
     }
 
@@ -72,7 +74,8 @@ impl Owner {
             Owner::Flush(process) => 2 << 62 | process.0 as u64,
             Owner::Sleeper(Actor::Process(process)) => 3 << 62 | process.0 as u64,
             Owner::Sleeper(Actor::Flusher(backing)) => 3 << 62 | FLUSHER | backing.0 as u64,
-            Owner::Sleeper(Actor::Journal) => 3 << 62 | JOURNAL,
+            // The timer submits nothing.
+            Owner::Sleeper(Actor::Journal | Actor::JournalTimer) => 3 << 62 | JOURNAL,
         }
     }
 

@@ -72,7 +72,7 @@ fn add_journal(plan: &Plan, host: &Host, world: &mut World) {
         let (capacity, physical) = (limits.capacity, Bytes(limits.physical_block_bytes.into()));
         let in_the_middle = || JournalPlan::in_the_middle(kind, capacity, physical);
         let place = plan.journal.clone().unwrap_or_else(in_the_middle);
-        world.set_journal(Journal::new(DeviceId(0), place, plan.files.len()));
+        world.set_journal(Journal::new(DeviceId(0), place, plan.files.len(), host.lazytime));
     }
 }
 

@@ -23,9 +23,11 @@ MEMORY = "memory_kb=1048576"
 
 def in_file_system(host: Mapping[str, int], files: LaidOut) -> dict[str, int]:
     """The simulator's host where files are in that file system, and no partitions."""
-    name, _, _ = files.file_system.partition(":")
-    has_journal = int(files.journal is not None)
-    given = specs.host([f"partitions=0,file_system={name},journal={has_journal}"])
+    name, _, option = files.file_system.partition(":")
+    has_journal, lazytime = int(files.journal is not None), int(option == "lazytime")
+    given = specs.host(
+        [f"partitions=0,file_system={name},journal={has_journal},lazytime={lazytime}"]
+    )
     return {**host, **given}
 
 

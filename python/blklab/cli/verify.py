@@ -93,8 +93,9 @@ def verify(
     fs: Annotated[
         list[str] | None,
         typer.Option(
-            help="Files in this file system, not on the bare disk: ext4, xfs, btrfs, "
-            "btrfs:nodatacow or f2fs; repeatable. The matrix has three disks then.",
+            help="Files in this file system, not on the bare disk: ext4, xfs (both also with "
+            ":lazytime), btrfs, btrfs:nodatacow or f2fs; repeatable. The matrix has three disks "
+            "then.",
             metavar="NAME",
         ),
     ] = None,

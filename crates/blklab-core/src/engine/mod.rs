@@ -291,6 +291,7 @@ impl<S: Source> Engine<S> {
                         journal::run(&mut self.world);
                         self.world.leave_cpu(journal::CPU);
                     }
+                    Actor::JournalTimer => journal::timer(&mut self.world),
                     Actor::Process(process) => {
                         let before = self.world.cpus.worked();
                         self.run_process(process, &mut ended, watch)?;

@@ -135,13 +135,13 @@ impl Syncing {
     ) -> SyncProgress {
         self.goes_on = false;
         self.phase = Phase::File(at);
-        if let Some(journal) = &mut world.journal {
+        if world.journal.is_some() {
             let Some(&file) = files.get(at) else {
                 self.phase = Phase::Idle;
                 return SyncProgress::Done;
             };
             self.goes_on = at + 1 < files.len();
-            if self.with_times && !journal.take_times(FileId(file), submitter.actor) {
+            if self.with_times && !world.syncs_times(FileId(file), submitter.actor) {
                 self.phase = Phase::Times(at);
                 return SyncProgress::Asleep;
             }

@@ -10,8 +10,8 @@ use blklab_base::event_queue::EventQueue;
 
 /// The number of the first flusher among the timers; those of processes are smaller.
 const FLUSHERS: u32 = 1 << 31;
-/// The number of the journal's thread there.
-const JOURNAL: u32 = u32::MAX;
+/// The numbers of the journal's thread and of its timer there.
+const JOURNAL: [u32; 2] = [u32::MAX, u32::MAX - 1];
 
 /// Actors that are awake or have a timer.
 #[derive(Debug)]
@@ -22,8 +22,8 @@ pub struct Wakeups {
     scheduled: Vec<bool>,
     /// The same per flusher.
     flushers_scheduled: Vec<bool>,
-    /// The same of the journal's thread.
-    journal_scheduled: bool,
+    /// The same of the journal's thread and of its timer.
+    journal_scheduled: [bool; 2],
     /// Per process: CPU time. It decides, and is right, on one CPU ([`Wakeups::next_by_cpu_time`]).
     cpu_times: Vec<Nanos>,
 }
@@ -36,7 +36,7 @@ impl Wakeups {
             timers: EventQueue::default(),
             scheduled: vec![false; processes],
             flushers_scheduled: vec![false; flushers],
-            journal_scheduled: false,
+            journal_scheduled: [false; 2],
             cpu_times: vec![Nanos::ZERO; processes],
         }
     }
@@ -46,7 +46,8 @@ impl Wakeups {
         match actor {
             Actor::Process(process) => &mut self.scheduled[process.0 as usize],
             Actor::Flusher(backing) => &mut self.flushers_scheduled[usize::from(backing.0)],
-            Actor::Journal => &mut self.journal_scheduled,
+            Actor::Journal => &mut self.journal_scheduled[0],
+            Actor::JournalTimer => &mut self.journal_scheduled[1],
         }
     }
 
@@ -70,7 +71,8 @@ impl Wakeups {
             let payload = match actor {
                 Actor::Process(process) => process.0,
                 Actor::Flusher(backing) => FLUSHERS + u32::from(backing.0),
-                Actor::Journal => JOURNAL,
+                Actor::Journal => JOURNAL[0],
+                Actor::JournalTimer => JOURNAL[1],
             };
             self.timers.push(at.0, payload);
         }
@@ -84,7 +86,8 @@ impl Wakeups {
         {
             self.ready.push_back(match payload.checked_sub(FLUSHERS) {
                 None => Actor::Process(ProcessId(payload)),
-                Some(_) if payload == JOURNAL => Actor::Journal,
+                Some(_) if payload == JOURNAL[0] => Actor::Journal,
+                Some(_) if payload == JOURNAL[1] => Actor::JournalTimer,
                 Some(flusher) => Actor::Flusher(BackingId(flusher as u16)),
             });
         }
@@ -95,7 +98,7 @@ impl Wakeups {
     pub fn next_by_cpu_time(&mut self) -> Option<Actor> {
         let had = |actor: &Actor| match actor {
             Actor::Process(process) => self.cpu_times[process.0 as usize],
-            Actor::Flusher(_) | Actor::Journal => Nanos::ZERO,
+            Actor::Flusher(_) | Actor::Journal | Actor::JournalTimer => Nanos::ZERO,
         };
         let (index, _) = self.ready.iter().enumerate().min_by_key(|(_, actor)| had(actor))?;
         self.ready.remove(index)

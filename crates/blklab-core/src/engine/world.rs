@@ -4,7 +4,7 @@
 use super::clock::Clock;
 use super::flusher::FlusherTimer;
 use super::inode_lock::InodeLocks;
-use super::journal::Journal;
+use super::journal::{Journal, Taken};
 use super::page_io::{PageIos, Wait};
 use super::wakeups::Wakeups;
 use crate::containers::few::Few;
@@ -194,14 +194,33 @@ impl World {
         self.journal = Some(Box::new(journal));
     }
 
-    /// A call begins to write the file: its times are those of now.
+    /// A call begins to write the file: its times are those of now. False if `actor` sleeps until the journal
+    /// takes them, and calls again.
     #[inline]
-    pub fn writes(&mut self, file: FileId) {
-        if let Some(journal) = &mut self.journal
-            && !self.layout.file(file).is_device
-        {
-            journal.writes(file, self.host.ticks.at(self.clock.now()));
+    pub fn writes(&mut self, file: FileId, actor: Actor) -> bool {
+        self.journal.is_none() || self.layout.file(file).is_device || self.stamps(file, actor)
+    }
+
+    #[cold]
+    fn stamps(&mut self, file: FileId, actor: Actor) -> bool {
+        let (now, ticks) = (self.clock.now(), self.host.ticks);
+        let taken = self.journal.as_mut().map(|journal| journal.writes(file, actor, now, ticks));
+        self.takes(taken)
+    }
+
+    /// A process begins to sync a file with its times; see [`World::writes`].
+    pub(super) fn syncs_times(&mut self, file: FileId, actor: Actor) -> bool {
+        let (now, ticks) = (self.clock.now(), self.host.ticks);
+        let taken = self.journal.as_mut().map(|journal| journal.take_times(file, actor, now, ticks));
+        self.takes(taken)
+    }
+
+    /// The journal has taken times, or lets an actor wait.
+    fn takes(&mut self, taken: Option<Taken>) -> bool {
+        if let Some(Taken::Began { expires }) = taken {
+            self.wake(Actor::JournalTimer, expires);
         }
+        taken != Some(Taken::Asleep)
     }
 
     /// Takes the lock of a file, which several processes write through the page cache; false if `actor` sleeps

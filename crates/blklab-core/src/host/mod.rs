@@ -216,6 +216,15 @@ const OWN: &[Tunable] = &[
                file systems: it only flushes the disk's cache, as fdatasync",
     },
     Tunable {
+        name: "lazytime",
+        unit: Unit::Flag,
+        default: 0,
+        min: 0,
+        max: 1,
+        help: "of a file system with journal=1: 1: mounted with lazytime, so that only fsync changes its journal; 0: each write \
+               in a new tick does, as by default",
+    },
+    Tunable {
         name: "large_folios",
         unit: Unit::Count,
         default: 1,
@@ -268,6 +277,8 @@ pub struct Host {
     pub file_system: FileSystem,
     /// It has a journal: see [`crate::engine::Journal`].
     pub journal: Option<JournalKind>,
+    /// It is mounted with `lazytime`.
+    pub lazytime: bool,
     /// See [`crate::pagecache::MemoryConfig::large_folios`].
     pub large_folios: bool,
     /// Copying between a process and the page cache; 0: it takes no time.
@@ -296,6 +307,7 @@ impl Host {
         partitions: false,
         file_system: FileSystem::DEFAULT,
         journal: None,
+        lazytime: false,
         large_folios: true,
         copy_mb_s: 0,
     };
@@ -335,6 +347,7 @@ impl Host {
             clock_stands: get("clock_stands") > 0,
             partitions: get("partitions") > 0,
             file_system: FileSystem::of(settings.get("file_system")),
+            lazytime: get("lazytime") > 0,
             journal: (get("journal") > 0)
                 .then(|| file_system::journal_of(settings.get("file_system")))
                 .flatten(),

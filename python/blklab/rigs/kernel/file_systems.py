@@ -53,13 +53,16 @@ class FileSystem:
 
 
 FILE_SYSTEMS = {
-    "ext4": FileSystem("ext4", "e2fsprogs", "noatime,lazytime"),
-    "xfs": FileSystem("xfs", "xfsprogs", "noatime,lazytime"),
+    "ext4": FileSystem("ext4", "e2fsprogs", "noatime"),
+    "ext4:lazytime": FileSystem("ext4", "e2fsprogs", "noatime,lazytime"),
+    "xfs": FileSystem("xfs", "xfsprogs", "noatime"),
+    "xfs:lazytime": FileSystem("xfs", "xfsprogs", "noatime,lazytime"),
     "btrfs": FileSystem("btrfs", "btrfs-progs", "noatime,commit=300"),
     "btrfs:nodatacow": FileSystem("btrfs", "btrfs-progs", "noatime,commit=300,nodatacow"),
     "f2fs": FileSystem("f2fs", "f2fs-tools", "noatime,lazytime"),
 }
-"""File systems for jobs by name: ``btrfs:nodatacow`` overwrites in place, without checksums."""
+"""File systems for jobs by name: ``btrfs:nodatacow`` overwrites in place, without checksums, and with
+``lazytime`` only fsync changes a journal."""
 KINDS = {one.kind: one.package for one in FILE_SYSTEMS.values()}
 """Kinds of file systems, each with the Debian package of its mkfs."""
 

@@ -9,7 +9,8 @@ from blklab.errors import InputError
 from blklab.rigs.kernel import cache
 
 _PAGE_BYTES = 4096
-_FILES = {"partitions", "file_system", "journal"}
+_JOURNAL = {"journal", "lazytime"}
+_FILES = {"partitions", "file_system"} | _JOURNAL
 _CPU_WORK = {"cpus", "submit_ns", "complete_ns", "wake_ns", "syscall_ns", "copy_mb_s"}
 _LOCK = "lock_ns."
 
@@ -54,7 +55,8 @@ def check_of_program(values: Mapping[str, int], kernel: cache.Kernel, program: s
 def of_native(values: Mapping[str, int], kernel: cache.Kernel) -> dict[str, int]:
     """What the native driver is told of the host; how files behave depends on the version of
     Linux."""
-    names = sorted((cpu_work() | _FILES) & values.keys())
+    # A journal is that of a real file system there.
+    names = sorted((cpu_work() | _FILES - _JOURNAL) & values.keys())
     return {name: values[name] for name in names} | {"kernel": own(kernel)["kernel"]}
 
 

@@ -329,6 +329,7 @@ class KernelRig(ModelledDisks):
         if not sizes:
             return experiment
         name = core.host_text("file_system", host["file_system"])
+        name += ":lazytime" if host["lazytime"] else ""
         files = self._layouts.of(kernel, name, experiment.disk, sizes, self._wait)
         return replace(experiment, files=files)
 

@@ -6,20 +6,27 @@
 //! first process waits until the block has been copied to the journal (`BH_Shadow`).
 //!
 //! A process that writes an inode writes the times of all inodes in that block (`ext4_update_other_inodes_time`), so the
-//! next process that syncs there finds no change, and only flushes.
+//! next process that syncs there finds no change, and only flushes. That is so with `lazytime`; without it, each write is
+//! a change of its own inode, and has to wait where that is being copied.
 //!
-//! Left out: the journal's superblock; commits after 5 s for which no process waits; `fast_commit`; data that must be
+//! A transaction for which no process asks is committed after 5 s, at a full second.
+//!
+//! Left out: the journal's superblock; `fast_commit`; data that must be
 //! written before the commit (`data=ordered`), of which there are none without allocation.
 
 use super::super::world::World;
-use super::{Area, CPU, Forced};
+use super::{Area, CPU, Forced, Taken};
 use crate::block::{BioStream, Manner};
 use crate::device::DeviceId;
 use crate::owner::{Actor, Owner};
 use crate::pagecache::FileId;
 use crate::request::{Bio, IoPrio, Op, ProcessId};
-use crate::units::Sector;
+use crate::ticks::Ticks;
+use crate::units::{Nanos, Sector};
 use crate::workload::journal::{BLOCK_SECTORS, JournalPlan};
+
+/// `JBD2_DEFAULT_MAX_COMMIT_AGE`
+const COMMIT_INTERVAL: Nanos = Nanos::from_secs(5);
 
 /// The number of a transaction.
 type Tid = u64;
@@ -29,7 +36,7 @@ type Tid = u64;
 struct Inode {
     /// The tick of its times.
     tick: Option<u64>,
-    /// They are not in the inode's block yet (`I_DIRTY_TIME`).
+    /// They are not in the inode's block yet: with `lazytime` (`I_DIRTY_TIME`), or while their process waits.
     changed: bool,
     /// The last transaction that has a change of it (`i_sync_tid`).
     tid: Tid,
@@ -75,10 +82,14 @@ pub enum Progress {
 #[derive(Debug)]
 pub struct Journal {
     area: Area,
+    /// Times stay in memory until fsync.
+    lazytime: bool,
     /// By file.
     inodes: Vec<Inode>,
     /// Blocks of inodes that the running transaction changes.
     running: Vec<u32>,
+    /// When it is committed at the latest.
+    expires: Nanos,
     /// Those of the transaction that is being committed.
     committing: Vec<u32>,
     /// The number of the last one that is committed; the next is being committed or runs.
@@ -96,9 +107,11 @@ pub struct Journal {
 
 impl Journal {
     /// A journal of that many files on a device, with nothing to commit.
-    pub fn new(device: DeviceId, plan: JournalPlan, files: usize) -> Journal {
+    pub fn new(device: DeviceId, plan: JournalPlan, files: usize, lazytime: bool) -> Journal {
         Journal {
             area: Area::new(device, plan),
+            lazytime,
+            expires: Nanos::NEVER,
             inodes: vec![Inode::default(); files],
             running: Vec::new(),
             committing: Vec::new(),
@@ -112,12 +125,15 @@ impl Journal {
         }
     }
 
-    /// A call begins to write the file in this tick.
-    pub fn writes(&mut self, file: FileId, tick: u64) {
+    /// See [`super::Journal::writes`].
+    pub fn writes(&mut self, file: FileId, actor: Actor, now: Nanos, ticks: Ticks) -> Taken {
         let inode = &mut self.inodes[file.index()];
-        if inode.tick != Some(tick) {
+        let tick = ticks.at(now);
+        // One that has slept for this does not look at the clock again.
+        if inode.tick != Some(tick) && (self.lazytime || !inode.changed) {
             *inode = Inode { tick: Some(tick), changed: true, ..*inode };
         }
+        if self.lazytime { Taken::Yes } else { self.take_times(file, actor, now, ticks) }
     }
 
     /// The number of the transaction that takes changes now.
@@ -125,25 +141,46 @@ impl Journal {
         self.committed + if self.state == State::Idle { 1 } else { 2 }
     }
 
-    /// Writes changed times to the block of the inode (`sync_lazytime`); false if `actor` sleeps until it may.
-    pub fn take_times(&mut self, file: FileId, actor: Actor) -> bool {
+    /// Writes changed times to the block of the inode (`ext4_dirty_inode`).
+    pub fn take_times(&mut self, file: FileId, actor: Actor, now: Nanos, ticks: Ticks) -> Taken {
         if !self.inodes[file.index()].changed {
-            return true;
+            return Taken::Yes;
         }
         let block = JournalPlan::inode_block(file.index());
         if self.copying && self.committing.contains(&block) {
             self.waits.push((actor, Wait::Copied(block)));
-            return false;
+            return Taken::Asleep;
         }
         let of_block = |number: &usize| JournalPlan::inode_block(*number) == block;
-        for other in (0..self.inodes.len()).filter(of_block) {
+        let others = if self.lazytime { 0..self.inodes.len() } else { file.index()..file.index() + 1 };
+        for other in others.filter(of_block) {
             self.inodes[other].changed = false;
         }
         self.inodes[file.index()].tid = self.now_running();
+        let begins = self.running.is_empty();
         if !self.running.contains(&block) {
             self.running.push(block);
         }
-        true
+        if !begins {
+            return Taken::Yes;
+        }
+        // `round_jiffies_up()`
+        let (tick, second) = (ticks.at(now), ticks.hz());
+        let due = (tick + ticks.span(COMMIT_INTERVAL)).next_multiple_of(second);
+        self.expires = ticks.timer(now, due - tick);
+        Taken::Began { expires: self.expires }
+    }
+
+    /// The timer has expired: what is to be woken, and when.
+    pub fn timer(&mut self, now: Nanos) -> Option<(Actor, Nanos)> {
+        if self.running.is_empty() {
+            return None;
+        }
+        if now < self.expires {
+            return Some((Actor::JournalTimer, self.expires));
+        }
+        self.requested = self.now_running();
+        Some((Actor::Journal, now))
     }
 
     /// See [`super::force`] (`ext4_fsync_journal`).

@@ -1,7 +1,8 @@
 //! The journal of a file system, which fsync commits.
 //!
-//! For files whose blocks are all allocated and written, in a file system that is mounted with `lazytime`: a
-//! write changes the times of its file in memory, and fsync has them written to the journal. Times are ticks of the
+//! For files whose blocks are all allocated and written. A write changes the times of its file, which fsync
+//! commits: they are in the journal's running transaction as soon as the write begins, or, in a file system that is
+//! mounted with `lazytime`, when fsync begins. Times are ticks of the
 //! kernel's clock, so a second write in one tick changes nothing, and fsync after it has nothing to commit. Then it only flushes
 //! the disk's cache, as fdatasync always does, and as it does where another process has committed
 //! before its data were on the disk.
@@ -18,7 +19,8 @@ use crate::block::BioStream;
 use crate::device::DeviceId;
 use crate::owner::Actor;
 use crate::pagecache::FileId;
-use crate::units::Sector;
+use crate::ticks::Ticks;
+use crate::units::{Nanos, Sector};
 use crate::workload::journal::{JournalKind, JournalPlan};
 
 use super::page_io::Submitter;
@@ -62,6 +64,20 @@ impl Area {
     }
 }
 
+/// Whether a journal has taken the times of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// Yes, or there was nothing to take.
+    Yes,
+    /// They are the first change of a transaction, which is committed at the latest then.
+    Began {
+        /// Then.
+        expires: Nanos,
+    },
+    /// Not yet: the actor sleeps, and tries again when it is woken.
+    Asleep,
+}
+
 /// How far a process is with its commit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Forcing {
@@ -84,30 +100,26 @@ pub enum Forced {
 
 impl Journal {
     /// A journal of that many files on a device, with nothing to commit.
-    pub fn new(device: DeviceId, plan: JournalPlan, files: usize) -> Journal {
+    pub fn new(device: DeviceId, plan: JournalPlan, files: usize, lazytime: bool) -> Journal {
         match plan.kind {
-            JournalKind::Ext4 => Journal::Ext4(ext4::Journal::new(device, plan, files)),
-            JournalKind::Xfs => Journal::Xfs(xfs::Log::new(device, plan, files)),
+            JournalKind::Ext4 => Journal::Ext4(ext4::Journal::new(device, plan, files, lazytime)),
+            JournalKind::Xfs => Journal::Xfs(xfs::Log::new(device, plan, files, lazytime)),
         }
     }
 
-    /// A call begins to write the file in this tick.
-    pub fn writes(&mut self, file: FileId, tick: u64) {
+    /// A call of `actor` begins to write the file.
+    pub fn writes(&mut self, file: FileId, actor: Actor, now: Nanos, ticks: Ticks) -> Taken {
         match self {
-            Journal::Ext4(journal) => journal.writes(file, tick),
-            Journal::Xfs(log) => log.writes(file, tick),
+            Journal::Ext4(journal) => journal.writes(file, actor, now, ticks),
+            Journal::Xfs(log) => log.writes(file, ticks.at(now)),
         }
     }
 
-    /// A process begins to sync a file: its changed times are to be committed (`sync_lazytime`). False if `actor`
-    /// sleeps until they may be.
-    pub fn take_times(&mut self, file: FileId, actor: Actor) -> bool {
+    /// A process begins to sync a file: its changed times are to be committed (`sync_lazytime`).
+    pub fn take_times(&mut self, file: FileId, actor: Actor, now: Nanos, ticks: Ticks) -> Taken {
         match self {
-            Journal::Ext4(journal) => journal.take_times(file, actor),
-            Journal::Xfs(log) => {
-                log.take_times(file);
-                true
-            }
+            Journal::Ext4(journal) => journal.take_times(file, actor, now, ticks),
+            Journal::Xfs(log) => log.take_times(file),
         }
     }
 
@@ -135,6 +147,15 @@ pub fn force(
     };
     world.journal = Some(journal);
     forced
+}
+
+/// ext4's timer has expired.
+pub fn timer(world: &mut World) {
+    let now = world.now();
+    let Some(Journal::Ext4(journal)) = world.journal.as_deref_mut() else { return };
+    if let Some((actor, at)) = journal.timer(now) {
+        world.wake(actor, at);
+    }
 }
 
 /// ext4's thread runs until it has nothing to commit, or waits (`kjournald2`).

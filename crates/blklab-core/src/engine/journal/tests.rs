@@ -41,6 +41,10 @@ fn with_journal(job: &str, disk: &str, file_system: &str) -> RunResult {
     run(job, disk, "none", &[("file_system", file_system), ("journal", "1")])
 }
 
+fn with_lazytime(job: &str, disk: &str, file_system: &str) -> RunResult {
+    run(job, disk, "none", &[("file_system", file_system), ("journal", "1"), ("lazytime", "1")])
+}
+
 /// Writes, flushes and sectors beyond the job's own 100 writes of 8 sectors.
 fn beyond(result: &RunResult) -> (u64, u64, u64) {
     let disk = &result.disk;
@@ -83,15 +87,41 @@ fn a_second_write_in_a_tick_changes_no_times() {
     assert_eq!(flushes, 0, "it has no volatile cache");
 }
 
-/// When one of the processes commits, most others have written: they only flush.
+/// When one of the processes commits, most others have written: in ext4 with lazytime they only flush, without it
+/// all wait for one commit.
 #[test]
 fn a_commit_in_ext4_has_the_times_of_all_files_of_the_block() {
     let job = format!("[a]\n{WRITER}io_size=100k\nfsync=1\nnumjobs=4\nthinktime=40ms\n");
-    let (writes, _, _) = beyond(&with_journal(&job, "su800-128gb", "ext4"));
-    assert!((50..=100).contains(&writes), "{writes} writes of 25 commits and few more");
+    for found in [with_lazytime, with_journal].map(|run| run(&job, "su800-128gb", "ext4")) {
+        let (writes, _, _) = beyond(&found);
+        assert!((50..=110).contains(&writes), "{writes} writes of 25 commits and few more");
+    }
     // XFS logs each inode for itself, and records are shared.
-    let (records, _, sectors) = beyond(&with_journal(&job, "su800-128gb", "xfs"));
+    let (records, _, sectors) = beyond(&with_lazytime(&job, "su800-128gb", "xfs"));
     assert!((25..=60).contains(&records) && sectors > 2 * records, "{records} records, {sectors} sectors");
+}
+
+/// The first change of a transaction is at its begin, and the next after its commit.
+#[test]
+fn without_lazytime_times_are_committed_after_five_seconds() {
+    let job = format!("[a]\n{WRITER}io_size=1g\nruntime=13s\ntime_based\nthinktime=100ms\n");
+    let commits = |run: &RunResult| (run.disk.flush_ios, run.disk.write_ios - run.jobs[0].write.ios);
+    let (flushes, writes) = commits(&with_journal(&job, "wd10ezrx", "ext4"));
+    assert_eq!((flushes, writes), (4, 4), "two commits, each with two flushes and two writes");
+    assert_eq!(commits(&with_lazytime(&job, "wd10ezrx", "ext4")), (0, 0));
+    assert_eq!(commits(&with_journal(&job, "wd10ezrx", "xfs")), (0, 0), "XFS's log waits for 30 s");
+}
+
+/// A process that writes while the block of its inode is being copied to the journal waits for that.
+#[test]
+fn without_lazytime_a_write_may_wait_for_the_commit_of_another_process() {
+    let job = format!(
+        "[sync]\n{WRITER}fsync=1\n[write]\n{WRITER}direct=0\nthinktime=1ms\nruntime=2s\ntime_based\n"
+    );
+    let longest = |run: RunResult| run.jobs[1].write.clat.max_ns;
+    let (waits, not) =
+        (longest(with_journal(&job, "wd10ezrx", "ext4")), longest(with_lazytime(&job, "wd10ezrx", "ext4")));
+    assert!(waits > 50 * not, "{waits} and {not} ns");
 }
 
 /// Seventeen files are in two blocks of inodes, which one commit may have.

@@ -1,7 +1,7 @@
 //! XFS's log: the process that syncs writes it itself.
 //!
-//! Follows `fs/xfs/xfs_log_cil.c` and `fs/xfs/xfs_log.c` of Linux 7.3. fsync logs the changed times of its inode in memory, in the
-//! next checkpoint. After it has written its data it pushes that checkpoint, with all that others have logged, into the
+//! Follows `fs/xfs/xfs_log_cil.c` and `fs/xfs/xfs_log.c` of Linux 7.3. fsync, or without
+//! `lazytime` the write, logs the changed times of its inode in memory, in the next checkpoint. After it has written its data it pushes that checkpoint, with all that others have logged, into the
 //! current record (an iclog), and writes the record after a flush and durably (`REQ_PREFLUSH`, `REQ_FUA`). While the
 //! record before it is under way, it first waits for that, so that others can add their checkpoints. Only the process that
 //! writes the record counts its flush as its own; the others flush once more.
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use super::super::page_io::Submitter;
 use super::super::world::World;
-use super::{Area, Forced, Forcing};
+use super::{Area, Forced, Forcing, Taken};
 use crate::block::{BioStream, Manner};
 use crate::device::{Device, DeviceId};
 use crate::owner::{Actor, Owner};
@@ -73,6 +73,8 @@ pub enum Progress {
 #[derive(Debug)]
 pub struct Log {
     area: Area,
+    /// Times are not logged before fsync.
+    lazytime: bool,
     /// By file.
     inodes: Vec<Inode>,
     /// Checkpoints and inodes in the current record.
@@ -87,9 +89,10 @@ pub struct Log {
 
 impl Log {
     /// A log of that many files on a device, with nothing to commit.
-    pub fn new(device: DeviceId, plan: JournalPlan, files: usize) -> Log {
+    pub fn new(device: DeviceId, plan: JournalPlan, files: usize, lazytime: bool) -> Log {
         Log {
             area: Area::new(device, plan),
+            lazytime,
             inodes: vec![Inode::default(); files],
             checkpoints: 0,
             members: 0,
@@ -100,19 +103,22 @@ impl Log {
     }
 
     /// See [`super::Journal::writes`].
-    pub fn writes(&mut self, file: FileId, tick: u64) {
+    pub fn writes(&mut self, file: FileId, tick: u64) -> Taken {
         let inode = &mut self.inodes[file.index()];
-        if inode.tick != Some(tick) {
-            *inode = Inode { tick: Some(tick), changed: true, ..*inode };
+        if inode.tick == Some(tick) {
+            return Taken::Yes;
         }
+        *inode = Inode { tick: Some(tick), changed: true, ..*inode };
+        if self.lazytime { Taken::Yes } else { self.take_times(file) }
     }
 
     /// See [`super::Journal::take_times`] (`xfs_vn_sync_lazytime`).
-    pub fn take_times(&mut self, file: FileId) {
+    pub fn take_times(&mut self, file: FileId) -> Taken {
         let inode = &mut self.inodes[file.index()];
         if std::mem::take(&mut inode.changed) {
             inode.logged = Logged::Next;
         }
+        Taken::Yes
     }
 
     /// See [`super::force`] (`xfs_fsync_flush_log`).

@@ -24,7 +24,16 @@ impl Process {
             self.state = State::Locked(slot);
             return Flow::Sleep;
         }
-        world.writes(file);
+        self.stamp(slot, world)
+    }
+
+    /// The file has the times of this write, and then its data.
+    pub(super) fn stamp(&mut self, slot: u32, world: &mut World) -> Flow {
+        let file = FileId(self.units.unit(slot).file);
+        if !world.writes(file, self.submitter.actor) {
+            self.state = State::Stamped(slot);
+            return Flow::Sleep;
+        }
         self.owed = Owed { call: world.host.syscall, bytes: 0 };
         self.buffered(slot, 0, world)
     }

@@ -125,8 +125,9 @@ impl Process {
     fn hand_over(&mut self, slot: u32, world: &mut World) -> Result<(), Flow> {
         if self.stream.is_none() {
             let unit = *self.units.unit(slot);
-            if unit.direction == Direction::Write {
-                world.writes(FileId(unit.file));
+            if unit.direction == Direction::Write && !world.writes(FileId(unit.file), self.submitter.actor) {
+                world.unplug_asleep();
+                return Err(Flow::Sleep);
             }
             let span = Span::of_bytes(FileId(unit.file), unit.offset, unit.len);
             let (place, sectors) = world.layout.head_of(span);

@@ -78,6 +78,8 @@ enum State {
     Drain(Next),
     /// Waiting for the lock of the file that this slot writes.
     Locked(u32),
+    /// Waiting for the journal of its times.
+    Stamped(u32),
     /// A buffered I/O, with this many bytes done.
     Buffered {
         slot: u32,
@@ -279,6 +281,7 @@ impl Process {
                 State::Reap => self.reap(world),
                 State::Drain(next) => self.drain(next, world),
                 State::Locked(slot) => self.begin_buffered_write(slot, world),
+                State::Stamped(slot) => self.stamp(slot, world),
                 State::Buffered { slot, done } => self.buffered(slot, done, world),
                 State::BufferedPages { slot, done, wait } => self.buffered_pages(slot, done, wait, world),
                 State::BufferedDone(slot) => self.buffered_done(slot, world),
