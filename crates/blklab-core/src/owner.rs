@@ -14,6 +14,8 @@ pub enum Actor {
     Journal,
     /// Its timer.
     JournalTimer,
+    /// A kernel thread that syncs a write of a process, by its number in the world.
+    Syncer(u32),
 }
 
 impl Actor {
@@ -22,9 +24,15 @@ impl Actor {
     pub const fn process(self) -> ProcessId {
         match self {
             Actor::Process(process) => process,
-            Actor::Flusher(_) => ProcessId::KERNEL,
+            Actor::Flusher(_) | Actor::Syncer(_) => ProcessId::KERNEL,
             Actor::Journal | Actor::JournalTimer => ProcessId::JOURNAL,
         }
+    }
+
+    /// One of the kernel's threads.
+    #[inline]
+    pub const fn is_kernels(self) -> bool {
+        !matches!(self, Actor::Process(_))
     }
 
     /// A flusher.
@@ -54,6 +62,8 @@ pub enum Owner {
     Journal(u32),
     /// A flush, with the process that waits for it.
     Flush(ProcessId),
+    /// A flush, with the kernel thread that waits for it ([`Actor::Syncer`]).
+    SyncersFlush(u32),
     /// No bio's: an actor that sleeps until it gets a tag, of which some may be free.
     Sleeper(Actor),
 }
@@ -62,6 +72,8 @@ pub enum Owner {
 const FLUSHER: u64 = 1 << 32;
 /// Marks the journal, asleep or the owner of a bio.
 const JOURNAL: u64 = 1 << 33;
+/// Marks a kernel thread that syncs, asleep or the owner of a flush.
+const SYNCER: u64 = 1 << 34;
 
 impl Owner {
     /// As a number.
@@ -72,6 +84,8 @@ impl Owner {
             Owner::Pages(index) => 1 << 62 | index as u64,
             Owner::Journal(block) => 1 << 62 | JOURNAL | block as u64,
             Owner::Flush(process) => 2 << 62 | process.0 as u64,
+            Owner::SyncersFlush(number) => 2 << 62 | SYNCER | number as u64,
+            Owner::Sleeper(Actor::Syncer(number)) => 3 << 62 | SYNCER | number as u64,
             Owner::Sleeper(Actor::Process(process)) => 3 << 62 | process.0 as u64,
             Owner::Sleeper(Actor::Flusher(backing)) => 3 << 62 | FLUSHER | backing.0 as u64,
             // The timer submits nothing.
@@ -86,7 +100,9 @@ impl Owner {
             0 => Owner::Process(ProcessId((owner >> 32) as u32), owner as u32),
             1 if owner & JOURNAL != 0 => Owner::Journal(owner as u32),
             1 => Owner::Pages(owner as u32),
+            2 if owner & SYNCER != 0 => Owner::SyncersFlush(owner as u32),
             2 => Owner::Flush(ProcessId(owner as u32)),
+            _ if owner & SYNCER != 0 => Owner::Sleeper(Actor::Syncer(owner as u32)),
             _ if owner & JOURNAL != 0 => Owner::Sleeper(Actor::Journal),
             _ if owner & FLUSHER != 0 => Owner::Sleeper(Actor::Flusher(BackingId(owner as u16))),
             _ => Owner::Sleeper(Actor::Process(ProcessId(owner as u32))),
@@ -103,9 +119,14 @@ mod tests {
         #[test]
         fn an_owner_survives_being_a_number(process in 0..1_000_000u32, io: u32, backing: u16) {
             let process = ProcessId(process);
-            let sleepers = [Actor::Process(process), Actor::Flusher(BackingId(backing)), Actor::Journal];
+            let sleepers = [
+                Actor::Process(process),
+                Actor::Flusher(BackingId(backing)),
+                Actor::Journal,
+                Actor::Syncer(io),
+            ];
             let owners =
-                [Owner::Process(process, io), Owner::Pages(io), Owner::Journal(io), Owner::Flush(process)];
+                [Owner::Process(process, io), Owner::Pages(io), Owner::Journal(io), Owner::Flush(process), Owner::SyncersFlush(io)];
             for owner in owners.into_iter().chain(sleepers.map(Owner::Sleeper)) {
                 prop_assert_eq!(Owner::unpack(owner.pack()), owner);
             }

@@ -12,6 +12,7 @@ mod inode_lock;
 mod journal;
 mod page_io;
 mod sync;
+mod syncer;
 mod wakeups;
 mod world;
 
@@ -292,6 +293,12 @@ impl<S: Source> Engine<S> {
                         self.world.leave_cpu(journal::CPU);
                     }
                     Actor::JournalTimer => journal::timer(&mut self.world),
+                    Actor::Syncer(number) => {
+                        if let Some((process, io)) = syncer::run(number, &mut self.world) {
+                            self.source.bio_ended(process, io, &mut self.world);
+                        }
+                        self.world.leave_cpu(syncer::CPU);
+                    }
                     Actor::Process(process) => {
                         let before = self.world.cpus.worked();
                         self.run_process(process, &mut ended, watch)?;
@@ -387,6 +394,7 @@ impl<S: Source> Engine<S> {
                 Owner::Pages(index) => self.world.page_bio_ended(index),
                 Owner::Journal(block) => self.world.journal_bio_ended(block),
                 Owner::Flush(process) => self.source.flush_ended(process, &mut self.world),
+                Owner::SyncersFlush(number) => syncer::flush_ended(number, &mut self.world),
                 Owner::Sleeper(actor) => self.world.wake(actor, self.world.now()),
             }
         }

@@ -8,7 +8,7 @@ use super::page_io::{Asleep, PageWork, Submitter, Wait};
 use super::world::World;
 use crate::block::{BioStream, Manner};
 use crate::device::Device;
-use crate::owner::Owner;
+use crate::owner::{Actor, Owner};
 use crate::pagecache::{FileId, SyncCursor, SyncStep};
 use crate::request::{Bio, Op};
 use crate::units::{Nanos, Sector};
@@ -186,7 +186,7 @@ impl Syncing {
         }
         self.phase = Phase::Returning(at);
         let ends_with_flush = world.devices.iter().any(|device| device.block.has_volatile_write_cache());
-        if self.goes_on || !ends_with_flush {
+        if self.goes_on || !ends_with_flush || submitter.actor.is_kernels() {
             return SyncProgress::Done;
         }
         // Its process works when it returns, as after a flush.
@@ -276,7 +276,10 @@ fn flush(device: &Device, submitter: &Submitter) -> Bio {
         prio: submitter.prio,
         cpu: submitter.cpu,
         hw_queue: device.hw_queue(submitter.cpu),
-        owner: Owner::Flush(submitter.process()).pack(),
+        owner: match submitter.actor {
+            Actor::Syncer(number) => Owner::SyncersFlush(number).pack(),
+            _ => Owner::Flush(submitter.process()).pack(),
+        },
     }
 }
 

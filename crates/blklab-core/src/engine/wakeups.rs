@@ -10,6 +10,8 @@ use blklab_base::event_queue::EventQueue;
 
 /// The number of the first flusher among the timers; those of processes are smaller.
 const FLUSHERS: u32 = 1 << 31;
+/// The number of the first kernel thread that syncs.
+const SYNCERS: u32 = 3 << 30;
 /// The numbers of the journal's thread and of its timer there.
 const JOURNAL: [u32; 2] = [u32::MAX, u32::MAX - 1];
 
@@ -22,6 +24,8 @@ pub struct Wakeups {
     scheduled: Vec<bool>,
     /// The same per flusher.
     flushers_scheduled: Vec<bool>,
+    /// The same of kernel threads that sync.
+    syncers_scheduled: Vec<bool>,
     /// The same of the journal's thread and of its timer.
     journal_scheduled: [bool; 2],
     /// Per process: CPU time. It decides, and is right, on one CPU ([`Wakeups::next_by_cpu_time`]).
@@ -36,6 +40,7 @@ impl Wakeups {
             timers: EventQueue::default(),
             scheduled: vec![false; processes],
             flushers_scheduled: vec![false; flushers],
+            syncers_scheduled: Vec::new(),
             journal_scheduled: [false; 2],
             cpu_times: vec![Nanos::ZERO; processes],
         }
@@ -46,6 +51,13 @@ impl Wakeups {
         match actor {
             Actor::Process(process) => &mut self.scheduled[process.0 as usize],
             Actor::Flusher(backing) => &mut self.flushers_scheduled[usize::from(backing.0)],
+            Actor::Syncer(number) => {
+                let number = number as usize;
+                if number >= self.syncers_scheduled.len() {
+                    self.syncers_scheduled.resize(number + 1, false);
+                }
+                &mut self.syncers_scheduled[number]
+            }
             Actor::Journal => &mut self.journal_scheduled[0],
             Actor::JournalTimer => &mut self.journal_scheduled[1],
         }
@@ -71,6 +83,7 @@ impl Wakeups {
             let payload = match actor {
                 Actor::Process(process) => process.0,
                 Actor::Flusher(backing) => FLUSHERS + u32::from(backing.0),
+                Actor::Syncer(number) => SYNCERS + number,
                 Actor::Journal => JOURNAL[0],
                 Actor::JournalTimer => JOURNAL[1],
             };
@@ -88,6 +101,7 @@ impl Wakeups {
                 None => Actor::Process(ProcessId(payload)),
                 Some(_) if payload == JOURNAL[0] => Actor::Journal,
                 Some(_) if payload == JOURNAL[1] => Actor::JournalTimer,
+                Some(_) if payload >= SYNCERS => Actor::Syncer(payload - SYNCERS),
                 Some(flusher) => Actor::Flusher(BackingId(flusher as u16)),
             });
         }
@@ -98,7 +112,7 @@ impl Wakeups {
     pub fn next_by_cpu_time(&mut self) -> Option<Actor> {
         let had = |actor: &Actor| match actor {
             Actor::Process(process) => self.cpu_times[process.0 as usize],
-            Actor::Flusher(_) | Actor::Journal | Actor::JournalTimer => Nanos::ZERO,
+            Actor::Flusher(_) | Actor::Journal | Actor::JournalTimer | Actor::Syncer(_) => Nanos::ZERO,
         };
         let (index, _) = self.ready.iter().enumerate().min_by_key(|(_, actor)| had(actor))?;
         self.ready.remove(index)

@@ -6,6 +6,7 @@ use super::flusher::FlusherTimer;
 use super::inode_lock::InodeLocks;
 use super::journal::{Journal, Taken};
 use super::page_io::{PageIos, Wait};
+use super::syncer::{self, Syncer};
 use super::wakeups::Wakeups;
 use crate::containers::few::Few;
 use crate::device::{Backing, Devices, Ended, Layout};
@@ -32,6 +33,7 @@ pub struct World {
     pub(super) wakeups: Wakeups,
     pub(super) page_ios: PageIos,
     inode_locks: InodeLocks,
+    pub(super) syncers: slab::Slab<Syncer>,
     /// The file system's, if it has one.
     pub(super) journal: Option<Box<Journal>>,
     /// Per backing device.
@@ -52,6 +54,7 @@ impl World {
             wakeups: Wakeups::new(processes, cache.backings()),
             page_ios: PageIos::default(),
             inode_locks: InodeLocks::default(),
+            syncers: slab::Slab::new(),
             journal: None,
             flushers: Few::new((0..cache.backings()).map(|_| FlusherTimer::default())),
             woken: Vec::new(),
@@ -217,10 +220,22 @@ impl World {
 
     /// The journal has taken times, or lets an actor wait.
     fn takes(&mut self, taken: Option<Taken>) -> bool {
-        if let Some(Taken::Began { expires }) = taken {
-            self.wake(Actor::JournalTimer, expires);
+        match taken {
+            Some(Taken::Began { expires }) => self.wake(Actor::JournalTimer, expires),
+            Some(Taken::Due) => self.wake(Actor::Journal, self.now()),
+            _ => {}
         }
         taken != Some(Taken::Asleep)
+    }
+
+    /// Files are in a file system with a journal, which does all that a real one does.
+    pub fn has_journal(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// A kernel thread syncs what a process has written to a file, and then the process's bio ends once more.
+    pub fn sync_for(&mut self, process: ProcessId, io: u32, file: FileId, with_times: bool) {
+        syncer::begin(process, io, file, with_times, self);
     }
 
     /// Takes the lock of a file, which several processes write through the page cache; false if `actor` sleeps

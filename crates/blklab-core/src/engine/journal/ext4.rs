@@ -9,7 +9,8 @@
 //! next process that syncs there finds no change, and only flushes. That is so with `lazytime`; without it, each write is
 //! a change of its own inode, and has to wait where that is being copied.
 //!
-//! A transaction for which no process asks is committed after 5 s, at a full second.
+//! A transaction for which no process asks is committed after 5 s: by the next process that changes something, or by a
+//! timer at a full second.
 //!
 //! Left out: the journal's superblock; `fast_commit`; data that must be
 //! written before the commit (`data=ordered`), of which there are none without allocation.
@@ -88,6 +89,8 @@ pub struct Journal {
     inodes: Vec<Inode>,
     /// Blocks of inodes that the running transaction changes.
     running: Vec<u32>,
+    /// The tick from which the next change commits it (`t_expires`); none before its first process.
+    due: Option<u64>,
     /// When it is committed at the latest.
     expires: Nanos,
     /// Those of the transaction that is being committed.
@@ -111,6 +114,7 @@ impl Journal {
         Journal {
             area: Area::new(device, plan),
             lazytime,
+            due: None,
             expires: Nanos::NEVER,
             inodes: vec![Inode::default(); files],
             running: Vec::new(),
@@ -146,6 +150,7 @@ impl Journal {
         if !self.inodes[file.index()].changed {
             return Taken::Yes;
         }
+        let (tick, due) = (ticks.at(now), self.begin(now, ticks));
         let block = JournalPlan::inode_block(file.index());
         if self.copying && self.committing.contains(&block) {
             self.waits.push((actor, Wait::Copied(block)));
@@ -157,18 +162,28 @@ impl Journal {
             self.inodes[other].changed = false;
         }
         self.inodes[file.index()].tid = self.now_running();
-        let begins = self.running.is_empty();
+        let is_first = self.running.is_empty();
         if !self.running.contains(&block) {
             self.running.push(block);
         }
-        if !begins {
-            return Taken::Yes;
+        // `jbd2_journal_stop()`
+        if tick >= due && self.requested < self.now_running() {
+            self.requested = self.now_running();
+            return Taken::Due;
         }
-        // `round_jiffies_up()`
-        let (tick, second) = (ticks.at(now), ticks.hz());
-        let due = (tick + ticks.span(COMMIT_INTERVAL)).next_multiple_of(second);
-        self.expires = ticks.timer(now, due - tick);
-        Taken::Began { expires: self.expires }
+        if is_first { Taken::Began { expires: self.expires } } else { Taken::Yes }
+    }
+
+    /// A process changes something in the running transaction, of which there is one then: the tick from which
+    /// it is due.
+    fn begin(&mut self, now: Nanos, ticks: Ticks) -> u64 {
+        *self.due.get_or_insert_with(|| {
+            let tick = ticks.at(now);
+            let due = tick + ticks.span(COMMIT_INTERVAL);
+            // `round_jiffies_up()`
+            self.expires = ticks.timer(now, due.next_multiple_of(ticks.hz()) - tick);
+            due
+        })
     }
 
     /// The timer has expired: what is to be woken, and when.
@@ -272,6 +287,7 @@ impl Journal {
                 State::Idle if self.requested == self.committed => return,
                 State::Idle => {
                     self.committing = std::mem::take(&mut self.running);
+                    self.due = None;
                     self.left = self.committing.len() as u32 + 1;
                     self.copying = true;
                     self.state = State::Logging(0);

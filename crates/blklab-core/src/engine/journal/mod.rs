@@ -74,6 +74,8 @@ pub enum Taken {
         /// Then.
         expires: Nanos,
     },
+    /// Yes, and the transaction is so old that the journal's thread commits it now.
+    Due,
     /// Not yet: the actor sleeps, and tries again when it is woken.
     Asleep,
 }

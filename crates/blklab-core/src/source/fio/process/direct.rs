@@ -167,14 +167,25 @@ impl Process {
 
     /// The bio of a durable write is durable itself (FUA). That to a file is not where a flush would follow
     /// each such bio, nor with O_SYNC, which is for the file's times too (`IOMAP_DIO_WRITE_THROUGH`): the
-    /// call syncs after it, as fdatasync does. The same of a queued I/O would be work of a kernel thread,
-    /// instead of which the bio is durable here.
+    /// call syncs after it, as fdatasync does. The same of a queued I/O is work of a kernel thread
+    /// ([`Process::is_synced_by_kernel`]), instead of which the bio is durable where files have no journal.
     #[inline]
     fn is_durable_itself(&self, unit: &IoUnit, device: &Device, world: &World) -> bool {
         let waits = !self.spec.job.queueing.engine.is_queued();
         let is_in_a_file_system = !world.layout.file(FileId(unit.file)).is_device;
         let dsync = self.spec.job.durability.mode == SyncMode::Dsync;
-        !(waits && is_in_a_file_system) || (dsync && !device.block.flushes_after_fua())
+        let is_synced = is_in_a_file_system && (waits || world.has_journal());
+        !is_synced || (dsync && !device.block.flushes_after_fua())
+    }
+
+    /// A write that was queued is durable when a kernel thread has synced it.
+    #[cold]
+    pub(super) fn is_synced_by_kernel(&self, slot: u32, world: &World) -> bool {
+        let unit = self.units.unit(slot);
+        let device = world.layout.device_at(FileId(unit.file), unit.offset);
+        self.spec.job.queueing.engine.is_queued()
+            && unit.direction == Direction::Write
+            && !self.is_durable_itself(unit, &world.devices[device], world)
     }
 
     /// A direct I/O that begins at `place` as one bio, to be cut.

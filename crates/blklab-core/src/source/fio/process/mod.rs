@@ -161,6 +161,8 @@ pub struct Process {
     stream: Option<FileStream>,
     /// Slots submitted by the current commit.
     handed_over: u32,
+    /// Slots that kernel threads sync.
+    synced: Vec<u32>,
     /// Completed, not reaped.
     done: VecDeque<u32>,
     /// The number of completions for which the process sleeps; 0 if it sleeps for another reason.
@@ -207,6 +209,7 @@ impl Process {
             prepared: VecDeque::with_capacity(depth as usize),
             stream: None,
             handed_over: 0,
+            synced: Vec::new(),
             done: VecDeque::with_capacity(depth as usize),
             wake_at_done: 0,
             ended: Nanos::ZERO,

@@ -12,6 +12,9 @@ impl Process {
         if *bios_left > 0 {
             return;
         }
+        if self.spec.job.durability.mode != SyncMode::None && self.is_left_to_the_kernel(slot, world) {
+            return;
+        }
         self.done.push_back(slot);
         let (cpu, now, cost) = (self.submitter.cpu, world.now(), world.host.complete);
         self.system += cost;
@@ -22,6 +25,23 @@ impl Process {
         } else {
             world.cpus.work(cpu, now, cost);
         }
+    }
+
+    /// The data of a durable write are on the disk: true if a kernel thread syncs it now.
+    #[cold]
+    fn is_left_to_the_kernel(&mut self, slot: u32, world: &mut World) -> bool {
+        if let Some(place) = self.synced.iter().position(|&synced| synced == slot) {
+            self.synced.swap_remove(place);
+            return false;
+        }
+        let is_left = self.is_synced_by_kernel(slot, world);
+        if is_left {
+            self.synced.push(slot);
+            self.bios_left[slot as usize] = 1;
+            let with_times = self.spec.job.durability.mode == SyncMode::Sync;
+            world.sync_for(self.spec.id, slot, FileId(self.units.unit(slot).file), with_times);
+        }
+        is_left
     }
 
     /// Waits until `least` I/Os are done; true if they are.
