@@ -61,8 +61,8 @@ FILE_SYSTEMS = {
     "btrfs:nodatacow": FileSystem("btrfs", "btrfs-progs", "noatime,commit=300,nodatacow"),
     "f2fs": FileSystem("f2fs", "f2fs-tools", "noatime,lazytime"),
 }
-"""File systems for jobs by name: ``btrfs:nodatacow`` overwrites in place, without checksums, and with
-``lazytime`` only fsync changes a journal."""
+"""File systems for jobs by name: ``btrfs:nodatacow`` overwrites in place, without checksums, and
+with ``lazytime`` only fsync changes a journal."""
 KINDS = {one.kind: one.package for one in FILE_SYSTEMS.values()}
 """Kinds of file systems, each with the Debian package of its mkfs."""
 
