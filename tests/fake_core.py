@@ -75,7 +75,7 @@ def disk_files() -> dict[str, str]:
 
 class Host:
     def __init__(self, changed: Mapping[str, int]) -> None:
-        self.values = {"cpus": 4} | dict(changed)
+        self.values = {"cpus": 4, "journal": 0} | dict(changed)
 
 
 class Scheduler:

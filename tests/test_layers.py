@@ -213,7 +213,7 @@ def test_each_wrong_import_of_a_rust_module_is_found(tmp_path: Path) -> None:
     for name, text in {
         "request.rs": "use crate::pagecache::BackingId;\n",
         "scheduler/cfq/parts/slice.rs": "fn planted() { crate::host::Host::settings(); }\n",
-        "host/cpus.rs": "use super::super::{units::Bytes, engine::{self, Machine}, workload};\n",
+        "host/cpus.rs": "use super::super::{units::Bytes, engine::{self, Machine}, recorder};\n",
         "decisions.rs": "#[cfg(test)]\nmod planted {\n    use crate::simulation;\n}\n"
         "#[cfg(test)]\nuse crate::engine;\nuse super::stats;\n",
         "pagecache/tests/model.rs": "use crate::simulation;\n",
@@ -227,7 +227,7 @@ def test_each_wrong_import_of_a_rust_module_is_found(tmp_path: Path) -> None:
         "request imports pagecache",
         "scheduler imports host",
         "host imports engine",
-        "host imports workload",
+        "host imports recorder",
         "decisions imports stats",
         "not in the map, or not in the tree: planted",
     }

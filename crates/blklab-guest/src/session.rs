@@ -101,7 +101,7 @@ pub struct Outcome {
     /// The places of the files that were laid out.
     pub laid_out: Option<Vec<Sectors>>,
     /// The journal of the file system in which they lie.
-    pub journal: Option<laid_out::log::Journal>,
+    pub journal: Option<costs::Journal>,
     /// Sectors of a job's files that are in another place after the job.
     pub moved_sectors: Option<u64>,
 }

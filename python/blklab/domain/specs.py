@@ -33,6 +33,8 @@ GUEST: Mapping[str, int] = {
     "partitions": 1,
     "large_folios": 0,
     "file_system": 0,
+    "journal": 0,
+    "lazytime": 0,
     "clock_ns": 0,
     "interrupt_ns": 1,
     "clock_stands": 1,

@@ -7,8 +7,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::Extents;
-use crate::laid_out::log::Journal;
+use super::{Extents, Journal};
 
 const SUPERBLOCK: u64 = 1024;
 const SUPERBLOCK_MAGIC: u16 = 0xef53;

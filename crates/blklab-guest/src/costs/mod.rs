@@ -21,10 +21,21 @@ use blklab_core::formats::tracefs::Act;
 use blklab_core::units::Nanos;
 use serde::Serialize;
 
-use crate::config::{FileSystem, FileSystemKind};
+use crate::config::{FileSystem, FileSystemKind, Sectors};
 use crate::trace::record::{Kind, Record};
 
 pub use asked::written_by_calls;
+
+/// The journal of a file system that is not mounted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Journal {
+    /// The first sector and the number of sectors of each extent.
+    pub extents: Sectors,
+    /// The sector in it where the first transaction after the next mount begins.
+    pub head: u64,
+    /// What is written there has a multiple of so many sectors.
+    pub unit: u32,
+}
 
 /// Requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

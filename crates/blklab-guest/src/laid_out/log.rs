@@ -8,24 +8,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use blklab_core::units::SECTOR_BYTES;
-use serde::Serialize;
 
-use crate::config::{FileSystemKind, Sectors};
-use crate::costs::ext4;
+use crate::config::FileSystemKind;
+use crate::costs::{Journal, ext4};
 
 const SUPERBLOCK_MAGIC: &[u8] = b"XFSB";
 const RECORD_MAGIC: &[u8] = &[0xfe, 0xed, 0xba, 0xbe];
-
-/// The journal of a file system that is not mounted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Journal {
-    /// The first sector and the number of sectors of each extent.
-    pub extents: Sectors,
-    /// The sector in it where the first transaction after the next mount begins.
-    pub head: u64,
-    /// What is written there has a multiple of so many sectors.
-    pub unit: u32,
-}
 
 /// The journal of the file system of that kind on `device`, which is not mounted; `None` if it has none, or one that
 /// the simulator does not model.
