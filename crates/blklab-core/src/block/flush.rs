@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use super::wbt::Kind;
 use super::{Block, Manner, Restart, Submitted, Worker};
 use crate::disk::AnyDisk;
-use crate::request::{Bio, BioChain, Op, ProcessId, Request, RequestId};
+use crate::request::{Bio, Op, ProcessId, Request, RequestId};
 use crate::scheduler::Generation;
 use crate::units::Nanos;
 
@@ -41,7 +41,7 @@ pub(super) struct Waiter {
     pub data: Option<Bio>,
 }
 
-/// A write whose flush has ended.
+/// A write with data that had to wait for a flush, which has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AfterFlush {
     id: RequestId,
@@ -159,28 +159,9 @@ impl Block {
     /// The flush that data waited for has ended: they go to the scheduler, before all others
     /// (`REQ_FSEQ_DATA`).
     fn requeue_data(&mut self, now: Nanos, bio: &Bio, waiter: &Waiter) {
-        self.account(now);
-        self.waiting += 1;
-        let id = self.requests.insert(Request {
-            op: bio.op,
-            sector: bio.sector,
-            sectors: bio.sectors,
-            sync: bio.sync,
-            fua: bio.fua,
-            idle: bio.idle,
-            process: bio.process,
-            prio: bio.prio,
-            cpu: bio.cpu,
-            hw_queue: bio.hw_queue,
-            // Never merged (`RQF_FLUSH_SEQ`).
-            full: true,
-            clock_stands: self.rules.clock_stands,
-            inserted: now,
-            issued: Nanos::ZERO,
-            owner: bio.owner,
-            rest: BioChain::default(),
-        });
-        self.set_tag(id, waiter.tag);
+        let id = self.request_of(now, bio, waiter.tag);
+        // Never merged (`RQF_FLUSH_SEQ`).
+        self.requests[id].full = true;
         if let Some(wbt) = &mut self.wbt {
             wbt.track(id, bio);
         }

@@ -477,9 +477,15 @@ impl Block {
     #[inline]
     fn allocate(&mut self, now: Nanos, bio: &Bio, most: u32) -> Option<RequestId> {
         let tag = self.take_tag(bio, most)?;
+        self.hw_queues[usize::from(bio.hw_queue)].allocated[usize::from(bio.sync)] += 1;
+        Some(self.request_of(now, bio, tag))
+    }
+
+    /// A bio with a tag becomes a request, which waits for the scheduler.
+    #[inline]
+    fn request_of(&mut self, now: Nanos, bio: &Bio, tag: u32) -> RequestId {
         self.account(now);
         self.waiting += 1;
-        self.hw_queues[usize::from(bio.hw_queue)].allocated[usize::from(bio.sync)] += 1;
         let id = self.requests.insert(Request {
             op: bio.op,
             sector: bio.sector,
@@ -499,7 +505,7 @@ impl Block {
             rest: BioChain::default(),
         });
         self.set_tag(id, tag);
-        Some(id)
+        id
     }
 
     /// Flushes the plug to the scheduler, and dispatches requests to the disk (`blk_finish_plug`).

@@ -34,15 +34,16 @@ pub fn begin(process: ProcessId, io: u32, file: FileId, with_times: bool, world:
 
 /// The thread runs; returns the process and its bio when it is done.
 pub fn run(number: u32, world: &mut World) -> Option<(ProcessId, u32)> {
-    let mut syncer = world.syncers.remove(number as usize);
     let actor = Actor::Syncer(number);
     let submitter = Submitter { actor, prio: IoPrio::default(), cpu: CPU, waits: true, background: false };
-    if syncer.syncing.run(&[syncer.file], false, submitter, world) == SyncProgress::Done {
+    let number = number as usize;
+    let file = world.syncers[number].file;
+    let mut syncing = std::mem::take(&mut world.syncers[number].syncing);
+    if syncing.run(&[file], false, submitter, world) == SyncProgress::Done {
+        let syncer = world.syncers.remove(number);
         return Some((syncer.process, syncer.io));
     }
-    // The lowest free number, which is the one that was just removed.
-    let again = world.syncers.insert(syncer) as u32;
-    debug_assert_eq!(again, number);
+    world.syncers[number].syncing = syncing;
     None
 }
 

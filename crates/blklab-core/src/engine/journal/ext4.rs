@@ -2,7 +2,7 @@
 //!
 //! Follows `fs/ext4/fsync.c` and `fs/jbd2/commit.c` of Linux 7.3. The thread writes a descriptor and the changed
 //! blocks, waits for them, and writes the commit record between two flushes (`REQ_PREFLUSH`, `REQ_FUA`). All
-//! that wait for this transaction go on then. Times that come meanwhile are in the next transaction, whose
+//! processes that wait for this transaction go on then. Times that change meanwhile are in the next transaction, whose
 //! first process waits until the block has been copied to the journal (`BH_Shadow`).
 //!
 //! A process that writes an inode writes the times of all inodes in that block (`ext4_update_other_inodes_time`), so the
@@ -245,7 +245,8 @@ impl Journal {
         woken[before..].reverse();
     }
 
-    /// The disk's sector of a block of the commit, round the journal, whose first block is its superblock.
+    /// The disk's sector of a block of the commit. Behind the journal's end comes its second block; the first is its
+    /// superblock.
     fn sector(&self, number: u32) -> Sector {
         let block = u64::from(BLOCK_SECTORS);
         let at = self.area.plan.head + u64::from(number) * block;
