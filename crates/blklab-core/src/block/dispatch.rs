@@ -19,7 +19,9 @@ impl Block {
         }
         let hw_queue = self.requests[id].hw_queue;
         let index = usize::from(hw_queue);
-        let is_first = self.hw_queues[index].parked.is_none() && self.scheduler.waiting() == 0;
+        // A request that waits in the software queue was left to the worker, and nothing looks there.
+        let is_first = self.rules.refuses || self.scheduler.waiting() == 0;
+        let is_first = is_first && self.hw_queues[index].parked.is_none();
         let takes = is_first && self.takes_one_more(hw_queue);
         if takes {
             self.hw_queues[index].refused.taken();

@@ -9,7 +9,8 @@
 //! (`blk_mq_requeue_work`) and a run of the queue, are done in the order in which they were asked for
 //! last. So when a flush ends and the next one is due, requests that were refused for the first one go
 //! before the second if nothing was out of a budget meanwhile, and after it otherwise. Each of them runs the
-//! queue, so that a flush which goes first is followed by a second run.
+//! queue, so that a flush which goes first is followed by a second run, unless the driver has refused a request in the
+//! first one: that puts the run off (`blk_mq_delay_run_hw_queue`).
 //!
 //! On a disk without FUA a durable write is followed by a flush, and no flush begins while the data of
 //! such a write are under way, so that several share one.
@@ -77,6 +78,8 @@ pub(super) struct Flushes {
     pub worker: Worker,
     /// Before it runs the queue.
     pub goes_first: bool,
+    /// The driver has refused a request: the queue runs again after some time, not at once.
+    pub puts_off_run: bool,
     /// The driver has no room for it yet ([`super::rules::Rules::peeks`]).
     pub waits_for_room: bool,
     /// The driver has it and takes nothing else ([`super::rules::Rules::flush_alone`]).
@@ -226,8 +229,11 @@ impl Block {
             self.mark(0);
         }
         if !self.rules.peeks && !asked_for.is_empty() {
+            self.flushes.puts_off_run = false;
             self.run_marked(now, disk);
-            asked_for.into_iter().for_each(|hw_queue| self.mark(hw_queue));
+            if !self.flushes.puts_off_run {
+                asked_for.into_iter().for_each(|hw_queue| self.mark(hw_queue));
+            }
         }
     }
 

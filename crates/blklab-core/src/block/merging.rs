@@ -1,6 +1,6 @@
 //! Merges of adjacent bios and requests.
 
-use super::{BioNode, Block};
+use super::{BioNode, Block, Worker};
 use crate::request::{Bio, BioChain, Op, RequestId};
 use crate::scheduler::{Merge, adjoins, can_join};
 use crate::units::{Nanos, Sector};
@@ -59,8 +59,18 @@ impl Block {
         let old_sector = self.requests[id].sector;
         self.grow(merge, bio);
         self.scheduler.bio_merged(&queue!(self, now), merge, old_sector);
-        self.join_neighbour(now, id, matches!(merge, Merge::Back(_)));
+        if self.join_neighbour(now, id, matches!(merge, Merge::Back(_))) {
+            self.restart_after_merge(bio.hw_queue, bio.cpu);
+        }
         true
+    }
+
+    /// Two requests have become one. The freed one runs the queue again if a request was refused
+    /// (`blk_mq_sched_restart`), as that of a completion does.
+    fn restart_after_merge(&mut self, hw_queue: u16, cpu: u16) {
+        if self.hw_queues[usize::from(hw_queue)].refused.take_tried() {
+            self.wake_worker(hw_queue, Worker::On(cpu));
+        }
     }
 
     /// Sectors that can be appended to the plug's last request, if it is a write that ends at `sector`.
@@ -107,15 +117,17 @@ impl Block {
         }
     }
 
-    /// The extended `id` may now be adjacent to the request after (or before) it.
-    fn join_neighbour(&mut self, now: Nanos, id: RequestId, after: bool) {
+    /// The extended `id` may now be adjacent to the request after (or before) it; true if they are joined.
+    fn join_neighbour(&mut self, now: Nanos, id: RequestId, after: bool) -> bool {
         let queue = queue!(self, now);
-        let Some(other) = self.scheduler.neighbour(&queue, id, after) else { return };
+        let Some(other) = self.scheduler.neighbour(&queue, id, after) else { return false };
         let (first, next) = if after { (id, other) } else { (other, id) };
-        if can_join(&queue, first, next) {
+        let joined = can_join(&queue, first, next);
+        if joined {
             self.scheduler.requests_merged(&queue, first, next);
             self.append(now, first, next);
         }
+        joined
     }
 
     /// Appends the chain of `gone` to that of `kept` and frees `gone`.
@@ -143,12 +155,16 @@ impl Block {
     #[inline]
     pub(super) fn join_waiting(&mut self, now: Nanos, id: RequestId) -> bool {
         let mut last = id;
+        let (hw_queue, cpu) = (self.requests[id].hw_queue, self.requests[id].cpu);
         while self.scheduler.waiting() > 0
             && let Some(kept) = self.scheduler.find_join(&queue!(self, now), last)
         {
             self.scheduler.requests_merged(&queue!(self, now), kept, last);
             self.append(now, kept, last);
             last = kept;
+        }
+        if last != id {
+            self.restart_after_merge(hw_queue, cpu);
         }
         last != id
     }

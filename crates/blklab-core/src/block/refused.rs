@@ -91,10 +91,21 @@ impl Refused {
         self.tried
     }
 
+    /// The same, and no longer.
+    pub fn take_tried(&mut self) -> bool {
+        std::mem::take(&mut self.tried)
+    }
+
     /// Requests have lately been refused.
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.busy > 0
+    }
+
+    /// The average of refusals.
+    #[cfg(test)]
+    pub fn busy(&self) -> u32 {
+        self.busy
     }
 
     /// The disk has taken a request.
@@ -109,7 +120,7 @@ impl Refused {
     #[inline]
     pub fn command_ended(&mut self, restarts: bool) -> bool {
         self.blocked = false;
-        restarts && std::mem::take(&mut self.tried)
+        restarts && self.take_tried()
     }
 
     fn refused(&mut self) {
@@ -289,6 +300,9 @@ impl Block {
         queue.refused.refused();
         queue.restart |= is_out_of_budget;
         queue.refused.blocked |= !is_out_of_budget;
+        // A run that the worker was asked for is put off too (`blk_mq_delay_run_hw_queue`).
+        queue.worker = Worker::Asleep;
+        self.flushes.puts_off_run = true;
         self.worker_due = self.limits.ticks.timer(now, self.limits.ticks.span(RESOURCE_DELAY));
         false
     }

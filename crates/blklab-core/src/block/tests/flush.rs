@@ -226,6 +226,20 @@ fn requests_behind_processes_that_sync_have_their_turn_once_the_queue_is_no_long
     assert_eq!(served, reads);
 }
 
+/// A run that the worker does after it has brought a flush is put off if the driver refuses a request in the first.
+#[test]
+fn a_refusal_beside_a_flush_puts_off_the_second_run() {
+    let mut rig = Rig::with_depth("none", true, 8);
+    rig.flush();
+    rig.plug([9_000]);
+    flush_later(&mut rig, FLUSHED - 1);
+    let before = rig.block.hw_queues[0].refused.busy();
+    assert_eq!(rig.end_one(), [FLUSHED]);
+    let after = rig.block.hw_queues[0].refused.busy();
+    assert_eq!(after, (before * 7 + 16) / 8, "one more refusal");
+    assert_eq!(rig.end_all(), [[FLUSHED - 1], [9_000]]);
+}
+
 /// A write that goes to the disk after a flush, and is durable then.
 fn committed(sector: u64) -> Bio {
     Bio { op: Op::Write, fua: true, ..read(0, sector) }

@@ -91,3 +91,56 @@ fn a_queue_that_refuses_nothing_any_more_is_not_busy_for_long_under_a_scheduler_
     }
     assert!(!rig.block.hw_queues[0].refused.is_busy());
 }
+
+/// Half full, and busy: of a disk that takes two commands.
+fn busy() -> Rig {
+    let mut rig = Rig::with_depth("none", true, 2);
+    rig.plug([9_000]);
+    rig.plug([50_000]);
+    rig.plug([100]);
+    rig.end_one();
+    rig.end_one();
+    assert!(rig.block.hw_queues[0].refused.is_busy());
+    rig
+}
+
+#[test]
+fn a_plug_goes_to_the_driver_before_what_a_busy_queue_has_left_to_the_worker() {
+    let mut rig = busy();
+    rig.submit_as(300, WITHOUT_PLUG);
+    rig.plug([70_000]);
+    assert_eq!((rig.block.in_flight, rig.block.scheduler.waiting()), (2, 1));
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    assert!(rig.end_all().concat().contains(&300));
+}
+
+#[test]
+fn a_refusal_puts_off_what_the_worker_was_asked_for() {
+    let mut rig = busy();
+    rig.plug([70_000]);
+    rig.submit_as(300, WITHOUT_PLUG);
+    rig.plug([80_000]);
+    let busy = rig.block.hw_queues[0].refused.busy();
+    let later = rig.block.next_timer();
+    assert!(later > rig.now && later != Nanos::NEVER);
+    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    assert_eq!(rig.block.hw_queues[0].refused.busy(), busy, "it did not run");
+    assert_eq!(rig.end_all().concat().len(), 4);
+}
+
+#[test]
+fn two_requests_that_become_one_run_the_queue_if_a_request_was_refused() {
+    for (refused, worker) in [(false, Worker::Asleep), (true, Worker::On(0))] {
+        let mut rig = Rig::new("mq-deadline");
+        if refused {
+            rig.flush();
+        }
+        for sector in [9_000, 100, 116] {
+            rig.plug([sector]);
+        }
+        rig.block.hw_queues[0].worker = Worker::Asleep;
+        rig.plug([108]);
+        assert_eq!(rig.block.counters.read_merges, 2);
+        assert_eq!(rig.block.hw_queues[0].worker, worker, "refused: {refused}");
+    }
+}
