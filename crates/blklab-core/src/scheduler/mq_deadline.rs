@@ -26,8 +26,9 @@
 //! nothing although requests wait, and sets no timer: the kernel then polls every 3 ms
 //! (`BLK_MQ_BUDGET_DELAY`), and also finds aged requests by that poll.
 //!
-//! Left out: zoned disks (since 6.10 the block layer's business anyway) and jiffies
-//! (deadlines are exact instead of rounded to a tick of 1 to 10 ms).
+//! Deadlines and ages are counted in jiffies, as by [`deadline`](super::deadline).
+//!
+//! Left out: zoned disks (since 6.10 the block layer's business anyway).
 
 use std::collections::VecDeque;
 
@@ -83,6 +84,13 @@ pub struct MqDeadline {
     batching: u32,
     starved: u32,
     journal: Journal,
+}
+
+/// The start of the current tick.
+#[inline]
+fn tick(queue: &Queue<'_>) -> Nanos {
+    let ticks = queue.limits.ticks;
+    ticks.start(ticks.at(queue.now))
 }
 
 impl MqDeadline {
@@ -149,7 +157,7 @@ impl MqDeadline {
         if busy_levels < 2 {
             return None;
         }
-        let latest_start = queue.now.0 as i64 - self.prio_aging_expire.0 as i64;
+        let latest_start = tick(queue).0 as i64 - self.prio_aging_expire.0 as i64;
         let id = (1..LEVELS).find_map(|level| self.choose(queue, level, latest_start))?;
         self.journal.note(queue.now, queue.requests[id].process, Decision::Aged);
         Some(id)
@@ -207,12 +215,14 @@ impl Scheduler for MqDeadline {
             0 => limits.nr_requests,
             depth => depth as u32,
         };
+        let ticks = limits.ticks;
+        let span = |name| ticks.start(ticks.span(span(settings, name)));
         MqDeadline {
-            expire: [span(settings, "read_expire"), span(settings, "write_expire")],
+            expire: [span("read_expire"), span("write_expire")],
             writes_starved: settings.get("writes_starved") as u32,
             front_merges: settings.get("front_merges") == 1,
             fifo_batch: settings.get("fifo_batch") as u32,
-            prio_aging_expire: span(settings, "prio_aging_expire"),
+            prio_aging_expire: span("prio_aging_expire"),
             async_depth,
             least_depth: if limits.kernel.deadline_wakes_in_batches { async_depth } else { 1 },
             has_classes: limits.kernel.deadline_has_classes,
@@ -258,7 +268,7 @@ impl Scheduler for MqDeadline {
         let level = self.level(request.prio.class);
         self.queued[level] += 1;
         let direction = direction(request.op);
-        let expires = queue.now.saturating_add(self.expire[direction]);
+        let expires = tick(queue).saturating_add(self.expire[direction]);
         self.lanes.insert(queue, id, lane(level, direction), expires);
     }
 

@@ -99,6 +99,34 @@ fn read_expire_and_write_expire_say_when_the_sweep_is_left_for_the_oldest() {
 }
 
 #[test]
+fn deadlines_and_ages_are_counted_in_ticks() {
+    // Half a tick after the begin of one; the deadline is 20 ticks later, at the begin of one.
+    let half = Nanos::from_micros(500);
+    for name in BOTH {
+        let first_after = |wait| {
+            let mut rig = Rig::new(name, &[("read_expire", 20), ("fifo_batch", 1)]);
+            rig.submit(bio(Read, 5000));
+            serve(&mut rig, 1);
+            rig.advance(half);
+            rig.submit(bio(Read, 1000));
+            rig.submit(bio(Read, 6000));
+            rig.advance(wait);
+            serve(&mut rig, 1)[0]
+        };
+        assert_eq!(first_after(Nanos::from_millis(20) - half), 1000, "{name}");
+        if name == "mq-deadline" {
+            assert_eq!(first_after(Nanos::from_millis(20) - half - Nanos(1)), 6000);
+        }
+    }
+    let mut rig = Rig::new("mq-deadline", &[("prio_aging_expire", 20)]);
+    rig.advance(half);
+    rig.submit(bio_of(PrioClass::BestEffort, Read, 100));
+    rig.submit(bio_of(PrioClass::RealTime, Read, 900));
+    rig.advance(Nanos::from_millis(20) - half);
+    assert_eq!(serve(&mut rig, 1), [100]);
+}
+
+#[test]
 fn writes_starved_is_the_number_of_read_batches_before_a_batch_of_writes() {
     for name in BOTH {
         for writes_starved in [0, 1, 3] {

@@ -268,7 +268,9 @@ proptest! {
             let highest = levels.map(|&id| level(&rig.requests[id])).min();
             if let Some(id) = take(&mut rig, step) {
                 let request = &rig.requests[id];
-                let aged = request.inserted + Nanos::from_millis(aging_ms) <= rig.now;
+                let ticks = super::limits().ticks;
+                let age = ticks.at(rig.now) - ticks.at(request.inserted);
+                let aged = age >= ticks.span(Nanos::from_millis(aging_ms));
                 let highest = highest.expect("one was waiting");
                 prop_assert!(aged || highest == level(request), "{:?} at {}", request, rig.now);
             }
