@@ -235,7 +235,10 @@ u64 blklab_ended(u64 began)
 	if (!t)
 		return 0;
 	local_irq_save(flags);
-	now_ns = ktime_get_ns() - t->costs.epoch_ns + BLKLAB_INTERRUPT_NS;
+	now_ns = ktime_get_ns() - t->costs.epoch_ns;
+	/* A durable write that a kworker has synced ends after the interrupt. */
+	if (!(current->flags & PF_WQ_WORKER))
+		now_ns += BLKLAB_INTERRUPT_NS;
 	local_irq_restore(flags);
 	free = &free_ns[t->costs.cpu];
 	*free = max(*free, now_ns) + t->costs.complete_ns;
