@@ -31,6 +31,10 @@ impl IoPrio {
     pub const JOURNAL: IoPrio = IoPrio { class: PrioClass::BestEffort, level: 3 };
 }
 
+/// The CPU on which the kernel's threads run. No process does, so that what waits until a process sleeps does not run
+/// when they sleep.
+pub const KERNEL_CPU: u16 = u16::MAX;
+
 /// A process (fio job, flusher), the unit that schedulers distinguish (the kernel's io_context).
 /// Numbered from 0 in the order of the job file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use blklab_base::recorded::{Flags, Io, Op as RecordedOp};
 
 use super::{BioChain, BioNode, Block};
-use crate::request::{Bio, IoPrio, Op, PrioClass, ProcessId, Request, RequestId};
+use crate::request::{Bio, IoPrio, KERNEL_CPU, Op, PrioClass, ProcessId, Request, RequestId};
 use crate::units::Nanos;
 
 /// All bios of a run, in order of arrival.
@@ -54,7 +54,7 @@ impl Recording {
                 .with_if(bio.fua, Flags::FUA)
                 .with(plug),
             pid: pid(bio.process),
-            cpu: Some(bio.cpu),
+            cpu: (bio.cpu != KERNEL_CPU).then_some(bio.cpu),
             prio: prio(bio.prio),
             number: self.ios.len() as u64 + 1,
             ..Io::default()

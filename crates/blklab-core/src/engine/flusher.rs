@@ -5,11 +5,8 @@ use super::page_io::{Asleep, PageWork, Submitter, Wait};
 use super::world::World;
 use crate::owner::Actor;
 use crate::pagecache::{BackingId, PageCache, WriteBack};
-use crate::request::IoPrio;
+use crate::request::{IoPrio, KERNEL_CPU};
 use crate::units::Nanos;
-
-/// The CPU on which flushers run.
-pub const CPU: u16 = 0;
 
 /// When the page cache needs a flusher next.
 #[derive(Debug)]
@@ -61,7 +58,8 @@ impl Flusher {
         loop {
             let background =
                 world.cache.writes_in_background(self.backing) && world.host.files().marks_background;
-            let submitter = Submitter { actor, prio: IoPrio::default(), cpu: CPU, waits: false, background };
+            let submitter =
+                Submitter { actor, prio: IoPrio::default(), cpu: KERNEL_CPU, waits: false, background };
             match self.pages.hand_over_next(world, submitter) {
                 Err(Asleep) => return,
                 Ok(true) if world.others_run() => {

@@ -28,7 +28,7 @@ use crate::host::{Driver, Host};
 use crate::owner::{Actor, Owner};
 use crate::pagecache::{BackingConfig, BackingId, MemoryConfig, PageCache};
 use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
-use crate::request::ProcessId;
+use crate::request::{KERNEL_CPU, ProcessId};
 use crate::result::DiskCounters;
 use crate::scheduler::journal::Note;
 use crate::scheduler::plugin::Fault;
@@ -40,6 +40,7 @@ use crate::workload::machine::MEMORY_LEFT;
 use flusher::Flusher;
 
 pub use clock::HORIZON;
+pub use inode_lock::Hold;
 pub use journal::Journal;
 pub use page_io::{Asleep, PageWork, Submitter, Wait};
 pub use sync::{SyncProgress, Syncing};
@@ -286,18 +287,18 @@ impl<S: Source> Engine<S> {
                 match actor {
                     Actor::Flusher(backing) => {
                         self.flushers[usize::from(backing.0)].run(&mut self.world);
-                        self.world.leave_cpu(flusher::CPU);
+                        self.world.leave_cpu(KERNEL_CPU);
                     }
                     Actor::Journal => {
                         journal::run(&mut self.world);
-                        self.world.leave_cpu(journal::CPU);
+                        self.world.leave_cpu(KERNEL_CPU);
                     }
                     Actor::JournalTimer => journal::timer(&mut self.world),
                     Actor::Syncer(number) => {
                         if let Some((process, io)) = syncer::run(number, &mut self.world) {
                             self.source.bio_ended(process, io, &mut self.world);
                         }
-                        self.world.leave_cpu(syncer::CPU);
+                        self.world.leave_cpu(KERNEL_CPU);
                     }
                     Actor::Process(process) => {
                         let before = self.world.cpus.worked();

@@ -9,10 +9,7 @@ use super::sync::{SyncProgress, Syncing};
 use super::world::World;
 use crate::owner::Actor;
 use crate::pagecache::FileId;
-use crate::request::{IoPrio, ProcessId};
-
-/// The CPU on which the threads run.
-pub const CPU: u16 = 0;
+use crate::request::{IoPrio, KERNEL_CPU, ProcessId};
 
 /// A thread at work.
 #[derive(Debug)]
@@ -35,7 +32,8 @@ pub fn begin(process: ProcessId, io: u32, file: FileId, with_times: bool, world:
 /// The thread runs; returns the process and its bio when it is done.
 pub fn run(number: u32, world: &mut World) -> Option<(ProcessId, u32)> {
     let actor = Actor::Syncer(number);
-    let submitter = Submitter { actor, prio: IoPrio::default(), cpu: CPU, waits: true, background: false };
+    let submitter =
+        Submitter { actor, prio: IoPrio::default(), cpu: KERNEL_CPU, waits: true, background: false };
     let number = number as usize;
     let file = world.syncers[number].file;
     let mut syncing = std::mem::take(&mut world.syncers[number].syncing);

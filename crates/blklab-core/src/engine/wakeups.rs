@@ -91,6 +91,17 @@ impl Wakeups {
         }
     }
 
+    /// Lets a sleeping actor run now, before the kernel's threads that are awake.
+    pub fn wake_before_threads(&mut self, actor: Actor, now: Nanos) {
+        let awake = self.ready.len();
+        self.wake(actor, now, now);
+        let place = self.ready.iter().position(|other| other.is_kernels());
+        if let Some(place) = place.filter(|&place| place < awake && awake < self.ready.len()) {
+            self.ready.pop_back();
+            self.ready.insert(place, actor);
+        }
+    }
+
     /// Moves actors with expired timers to the ready list.
     #[inline(always)]
     pub fn expire(&mut self, now: Nanos) {
@@ -170,6 +181,17 @@ mod tests {
             wakeups.wake(actor, Nanos(5), Nanos(5));
         }
         assert_eq!(wakeups.next_by_cpu_time(), Some(SECOND), "with the same time, the first to wake");
+    }
+
+    #[test]
+    fn an_actor_may_be_woken_before_the_kernels_threads_but_not_before_others() {
+        let (mut wakeups, now) = (Wakeups::new(2, 2), Nanos(5));
+        for actor in [FIRST, Actor::Syncer(0), Actor::Journal] {
+            wakeups.wake(actor, now, now);
+        }
+        wakeups.wake_before_threads(SECOND, now);
+        wakeups.wake_before_threads(FIRST, now);
+        assert_eq!(drain(&mut wakeups), [FIRST, SECOND, Actor::Syncer(0), Actor::Journal]);
     }
 
     #[test]

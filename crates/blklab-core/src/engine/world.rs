@@ -3,7 +3,7 @@
 
 use super::clock::Clock;
 use super::flusher::FlusherTimer;
-use super::inode_lock::InodeLocks;
+use super::inode_lock::{Hold, InodeLocks};
 use super::journal::{Journal, Taken};
 use super::page_io::{PageIos, Wait};
 use super::syncer::{self, Syncer};
@@ -238,23 +238,54 @@ impl World {
         syncer::begin(process, io, file, with_times, self);
     }
 
-    /// Takes the lock of a file, which several processes write through the page cache; false if `actor` sleeps
-    /// until it tries again.
-    pub fn lock_inode(&mut self, file: FileId, actor: Actor) -> bool {
-        self.inode_locks.take(file, actor, self.clock.now(), self.host.ticks)
+    /// Takes the lock of a file that several processes use; false if `actor` sleeps until it tries again.
+    pub fn lock_inode(&mut self, file: FileId, hold: Hold, actor: Actor) -> bool {
+        let time = (self.clock.now(), self.host.ticks);
+        let taken = self.inode_locks.take(file, hold, actor, time, &mut self.woken);
+        self.wake_all_woken();
+        taken
     }
 
     /// Frees it.
-    pub fn unlock_inode(&mut self, file: FileId) {
-        if let Some(next) = self.inode_locks.free(file) {
-            self.wake(next, self.clock.now());
-        }
+    pub fn unlock_inode(&mut self, file: FileId, hold: Hold) {
+        self.inode_locks.free(file, hold, &mut self.woken);
+        self.wake_all_woken();
+    }
+
+    /// A direct write of this file has to have its lock alone.
+    pub fn is_first_write(&self, file: FileId) -> bool {
+        self.host.files().first_write_is_alone && !self.inode_locks.is_written(file)
+    }
+
+    /// A write of this file has its lock.
+    pub fn write_begins(&mut self, file: FileId) {
+        self.inode_locks.write(file);
+    }
+
+    /// A direct I/O to this file, whose lock its process has, begins.
+    pub fn direct_begins(&mut self, file: FileId) {
+        self.inode_locks.direct_begins(file);
+    }
+
+    /// It has ended.
+    pub fn direct_ends(&mut self, file: FileId) {
+        self.inode_locks.direct_ends(file, &mut self.woken);
+        self.wake_all_woken();
+    }
+
+    /// A write through the page cache has the lock of this file; false if `actor` sleeps until no direct I/O of it
+    /// is in flight.
+    pub fn has_no_direct_io(&mut self, file: FileId, actor: Actor) -> bool {
+        !self.host.files().buffered_writes_await_direct || self.inode_locks.await_direct(file, actor)
     }
 
     /// A bio of the journal's thread has completed.
     pub fn journal_bio_ended(&mut self, block: u32) {
-        if let Some(journal) = &mut self.journal {
-            journal.bio_ended(block, &mut self.woken);
+        let Some(journal) = &mut self.journal else { return };
+        journal.bio_ended(block, &mut self.woken);
+        if journal.wakes_with_high_priority() {
+            let now = self.clock.now();
+            self.woken.drain(..).for_each(|actor| self.wakeups.wake_before_threads(actor, now));
         }
         self.wake_all_woken();
     }

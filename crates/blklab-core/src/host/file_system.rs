@@ -22,6 +22,14 @@ pub struct FileSystem {
     pub read_ahead: Option<Bytes>,
     /// Pages that it writes when it is mounted, through the page cache: as counted in guests of Linux 7.3.
     pub written_by_mount: u64,
+    /// The first direct write of a file since it was read from the disk has its lock alone
+    /// (`IS_NOSEC` in `ext4_dio_write_checks`); XFS finds that out before (`xfs_setup_inode`).
+    pub first_write_is_alone: bool,
+    /// A read through the page cache shares the file's lock (`xfs_file_buffered_read`).
+    pub buffered_reads_lock: bool,
+    /// A write through the page cache waits until no direct I/O of the file is in flight
+    /// (`ext4_buffered_write_iter`).
+    pub buffered_writes_await_direct: bool,
     /// The most folios of a bio of writeback (`IOEND_BATCH_SIZE` of iomap, for XFS).
     pub bio_folios: u32,
     /// The most pages of a bio of writeback; btrfs has a limit of its own.
@@ -36,6 +44,9 @@ impl FileSystem {
         plugs_syncs: false,
         read_ahead: None,
         written_by_mount: 0,
+        first_write_is_alone: false,
+        buffered_reads_lock: true,
+        buffered_writes_await_direct: false,
         bio_folios: IOEND_FOLIOS,
         bio_pages: u32::MAX,
     };
@@ -43,9 +54,20 @@ impl FileSystem {
     /// The file system of that number in [`FILE_SYSTEMS`].
     pub fn of(number: i64) -> FileSystem {
         let name = FILE_SYSTEMS.iter().find(|(_, known)| *known == number).map(|(name, _)| *name);
-        let without_iomap = FileSystem { bio_folios: u32::MAX, plugs_syncs: true, ..FileSystem::DEFAULT };
+        let without_iomap = FileSystem {
+            bio_folios: u32::MAX,
+            plugs_syncs: true,
+            buffered_reads_lock: false,
+            ..FileSystem::DEFAULT
+        };
         match name {
-            Some("ext4") => FileSystem { marks_background: false, written_by_mount: 2, ..without_iomap },
+            Some("ext4") => FileSystem {
+                marks_background: false,
+                written_by_mount: 2,
+                first_write_is_alone: true,
+                buffered_writes_await_direct: true,
+                ..without_iomap
+            },
             Some("btrfs") => FileSystem {
                 plugs_small_reads: true,
                 // `open_ctree`, for one device.

@@ -16,12 +16,12 @@
 //! written before the commit (`data=ordered`), of which there are none without allocation.
 
 use super::super::world::World;
-use super::{Area, CPU, Forced, Taken};
+use super::{Area, Forced, Taken};
 use crate::block::{BioStream, Manner};
 use crate::device::DeviceId;
 use crate::owner::{Actor, Owner};
 use crate::pagecache::FileId;
-use crate::request::{Bio, IoPrio, Op, ProcessId};
+use crate::request::{Bio, IoPrio, KERNEL_CPU, Op, ProcessId};
 use crate::ticks::Ticks;
 use crate::units::{Nanos, Sector};
 use crate::workload::journal::{BLOCK_SECTORS, JournalPlan};
@@ -264,7 +264,7 @@ impl Journal {
             background: false,
             process: ProcessId::JOURNAL,
             prio: IoPrio::JOURNAL,
-            cpu: CPU,
+            cpu: KERNEL_CPU,
             hw_queue: cpu_queue,
             owner: Owner::Journal(number).pack(),
         }
@@ -333,7 +333,7 @@ impl Journal {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => {
-                let bio = Bio { fua: is_record, ..self.bio(number, device.hw_queue(CPU)) };
+                let bio = Bio { fua: is_record, ..self.bio(number, device.hw_queue(KERNEL_CPU)) };
                 let manner = if is_record { Manner::AFTER_FLUSH } else { Manner::PLUGGED };
                 match device.begin(now, bio, manner) {
                     None => return true,

@@ -26,9 +26,6 @@ use crate::workload::journal::{JournalKind, JournalPlan};
 use super::page_io::Submitter;
 use super::world::World;
 
-/// The CPU on which ext4's thread runs.
-pub const CPU: u16 = 0;
-
 /// A journal of either kind.
 #[derive(Debug)]
 pub enum Journal {
@@ -125,6 +122,11 @@ impl Journal {
         }
     }
 
+    /// Actors that wait for its bios are woken by a worker of high priority (`xlog_ioend_work`).
+    pub fn wakes_with_high_priority(&self) -> bool {
+        matches!(self, Journal::Xfs(_))
+    }
+
     /// A bio of the journal has ended, with the number that it has there: appends to `woken` the actors that go on.
     pub fn bio_ended(&mut self, number: u32, woken: &mut Vec<Actor>) {
         match self {
@@ -160,11 +162,15 @@ pub fn timer(world: &mut World) {
     }
 }
 
-/// ext4's thread runs until it has nothing to commit, or waits (`kjournald2`).
+/// ext4's thread runs until it has nothing to commit, or waits (`kjournald2`); or XFS's worker.
 pub fn run(world: &mut World) {
     let Some(mut journal) = world.journal.take() else { return };
-    if let Journal::Ext4(journal) = &mut *journal {
-        journal.run(world);
+    match &mut *journal {
+        Journal::Ext4(journal) => journal.run(world),
+        Journal::Xfs(log) => {
+            log.push(&mut world.woken);
+            world.wake_all_woken();
+        }
     }
     world.journal = Some(journal);
 }

@@ -193,3 +193,48 @@ fn one_process_at_a_time_writes_a_file_through_the_page_cache() {
     assert!(length(&job("", 4), "0") < 1.1 * one);
     assert!(length(&job("filename=shared\n", 4), "1") < 1.1 * one);
 }
+
+/// The first direct write of a file waits for reads in flight in ext4, where it has the file's lock alone; then reads wait
+/// for it. Later writes share the lock, as all do in XFS.
+#[test]
+fn the_first_direct_write_of_a_file_is_alone_in_ext4() {
+    let latency = |file_system: &str, writes: u32| {
+        let job = format!(
+            "[global]\nfilename=shared\nsize=1g\ndirect=1\n[r]\nrw=read\nbs=4m\nio_size=8m\n\
+             [w]\nrw=randwrite\nbs=4k\noffset=512m\nsize=64m\nio_size={}k\n",
+            4 * writes
+        );
+        let result = with_journal(&job, "950pro-256gb", file_system);
+        let [read, write] = [result.jobs[0].read.lat, result.jobs[1].write.lat];
+        (read.min_ns, write.min_ns, write.max_ns)
+    };
+    let (read, _, first) = latency("ext4", 1);
+    assert!(first > read, "{first} ns, a read takes {read}");
+    let (read, second, _) = latency("ext4", 2);
+    assert!(second < read / 4, "{second} ns, a read takes {read}");
+    let (read, _, first) = latency("xfs", 1);
+    assert!(first < read / 4, "{first} ns, a read takes {read}");
+}
+
+/// In ext4 a write through the page cache waits until no direct I/O of the file is in flight, in XFS it does not; there a
+/// read through the page cache has to wait for such a write.
+#[test]
+fn the_page_cache_and_direct_io_of_one_file_wait_for_each_other() {
+    let latency = |file_system: &str, reader: &str| {
+        let job = format!(
+            "[global]\nfilename=shared\nsize=1g\n[r]\nrw=read\nbs=4m\nio_size=4m\n{reader}\
+             [w]\nrw=write\nbs=64k\noffset=512m\nsize=64m\nio_size=64k\nstartdelay=100us\n"
+        );
+        let result = with_journal(&job, "950pro-256gb", file_system);
+        (result.jobs[0].read.lat.max_ns, result.jobs[1].write.lat.max_ns)
+    };
+    let (read, write) = latency("ext4", "direct=1\nioengine=libaio\niodepth=2\n");
+    assert!(write > read / 2, "ext4: {write} ns beside a read of {read}");
+    let (read, write) = latency("xfs", "direct=1\nioengine=libaio\niodepth=2\n");
+    assert!(write < read / 4, "XFS: {write} ns beside a read of {read}");
+    // Reads through the page cache share the lock in XFS, and have none in ext4.
+    let (read, write) = latency("xfs", "");
+    assert!(write > read / 4, "XFS: {write} ns beside a buffered read of {read}");
+    let (read, write) = latency("ext4", "");
+    assert!(write < read / 4, "ext4: {write} ns beside a buffered read of {read}");
+}

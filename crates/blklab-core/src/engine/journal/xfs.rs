@@ -1,8 +1,10 @@
 //! XFS's log: the process that syncs writes it itself.
 //!
 //! Follows `fs/xfs/xfs_log_cil.c` and `fs/xfs/xfs_log.c` of Linux 7.3. fsync, or without
-//! `lazytime` the write, logs the changed times of its inode in memory, in the next checkpoint. After it has written its data it pushes that checkpoint, with all that others have logged, into the
-//! current record (an iclog), and writes the record after a flush and durably (`REQ_PREFLUSH`, `REQ_FUA`). While the
+//! `lazytime` the write, logs the changed times of its inode in memory, in the next checkpoint. After it has written its data it lets a
+//! worker push that checkpoint, with all that others have logged, into the
+//! current record (an iclog), and writes the record after a flush and durably (`REQ_PREFLUSH`, `REQ_FUA`). The worker takes
+//! its turn among the processes: what is ready before it submits its I/O first. While the
 //! record before it is under way, it first waits for that, so that others can add their checkpoints. Only the process that
 //! writes the record counts its flush as its own; the others flush once more.
 //!
@@ -61,6 +63,8 @@ pub enum Progress {
     /// Not begun.
     #[default]
     Begin,
+    /// It sleeps until the worker has pushed the next checkpoint (`flush_workqueue`).
+    Pushes,
     /// It looks for the record; `has_slept`: it has waited for the one before.
     Looks { record: Record, has_slept: bool },
     /// It submits the record.
@@ -85,6 +89,9 @@ pub struct Log {
     /// Those before it that are not durable, the oldest first, each with whether it is written.
     under_way: VecDeque<(Record, bool)>,
     waits: Vec<(Actor, Wait)>,
+    /// Those for which the worker pushes the next checkpoint; and those for which it has, each with the record.
+    pushing: Vec<Actor>,
+    pushed: Vec<(Actor, Record)>,
 }
 
 impl Log {
@@ -99,6 +106,8 @@ impl Log {
             current: 0,
             under_way: VecDeque::new(),
             waits: Vec::new(),
+            pushing: Vec::new(),
+            pushed: Vec::new(),
         }
     }
 
@@ -136,9 +145,20 @@ impl Log {
                     let logged = if with_times { self.inodes[file.index()].logged } else { Logged::Durable };
                     let record = match logged {
                         Logged::Durable => return Forced::Flush,
-                        Logged::Next => self.push(),
+                        Logged::Next => {
+                            self.pushing.push(submitter.actor);
+                            world.wake(Actor::Journal, world.now());
+                            forcing.xfs = Progress::Pushes;
+                            return Forced::Asleep;
+                        }
                         Logged::In(record) => record,
                     };
+                    Progress::Looks { record, has_slept: false }
+                }
+                Progress::Pushes => {
+                    let place = self.pushed.iter().position(|&(actor, _)| actor == submitter.actor);
+                    let Some(place) = place else { return Forced::Asleep };
+                    let (_, record) = self.pushed.swap_remove(place);
                     Progress::Looks { record, has_slept: false }
                 }
                 Progress::Looks { record, has_slept } if record == self.current => {
@@ -185,14 +205,19 @@ impl Log {
         self.under_way.iter().any(|&(other, _)| other == record)
     }
 
-    /// All that is logged goes to the current record, as one checkpoint (`xlog_cil_push_work`).
-    fn push(&mut self) -> Record {
+    /// The worker: all that is logged goes to the current record, as one checkpoint (`xlog_cil_push_work`). Appends
+    /// to `woken` the actors that wait for that.
+    pub fn push(&mut self, woken: &mut Vec<Actor>) {
+        if self.pushing.is_empty() {
+            return;
+        }
         self.checkpoints += 1;
         for inode in self.inodes.iter_mut().filter(|inode| inode.logged == Logged::Next) {
             inode.logged = Logged::In(self.current);
             self.members += 1;
         }
-        self.current
+        woken.extend(&self.pushing);
+        self.pushed.extend(self.pushing.drain(..).map(|actor| (actor, self.current)));
     }
 
     /// The current record takes no more; returns its bio.

@@ -12,7 +12,7 @@ pub mod units;
 
 use std::iter;
 
-use crate::engine::{Ran, Source, World};
+use crate::engine::{Hold, Ran, Source, World};
 use crate::owner::Actor;
 use crate::pagecache::FileId;
 use crate::request::ProcessId;
@@ -138,24 +138,42 @@ impl Fio {
     }
 }
 
-/// Tells each process that writes a file of a file system through the page cache, and is not the only one.
+/// How a process uses a file of a file system: it wants its lock alone, sometimes or always, or it shares it.
+fn locks(spec: &ProcessSpec, world: &World) -> Option<Hold> {
+    let files = world.host.files();
+    let (direct, writes) = (spec.job.queueing.direct, spec.job.access.rw.writes());
+    match (direct, writes) {
+        (false, true) => Some(Hold::Alone),
+        // Without a journal nothing has a real file system's locks but these.
+        _ if !world.has_journal() => None,
+        (true, true) if files.first_write_is_alone => Some(Hold::Alone),
+        (true, _) => Some(Hold::Shared),
+        (false, false) => files.buffered_reads_lock.then_some(Hold::Shared),
+    }
+}
+
+/// Tells each process that uses a file of a file system together with others, of which some want its lock alone.
 fn share_files(plan: &Plan, world: &World, processes: &mut [Process], owners: &[u32]) {
-    let writes = |spec: &ProcessSpec| !spec.job.queueing.direct && spec.job.access.rw.writes();
+    let hold = |owner: u32| locks(&plan.processes[owner as usize], world);
     let files = |owner: u32| {
-        let spec = &plan.processes[owner as usize];
-        let own = if writes(spec) { &spec.regions[..] } else { &[] };
+        let own = if hold(owner).is_some() { &plan.processes[owner as usize].regions[..] } else { &[] };
         own.iter().map(|region| FileId(region.file)).filter(|&file| !world.layout.file(file).is_device)
     };
     // A process of POSIX AIO does nothing itself, its threads do.
     let does_io = |owner: u32| pool::threads(&plan.processes[owner as usize]) == 0;
-    let mut users = vec![0_u32; plan.files.len()];
+    // By file: how many use it, and whether one of them wants it alone.
+    let mut users = vec![(0_u32, false); plan.files.len()];
     for (number, &owner) in owners.iter().enumerate() {
         if number as u32 != owner || does_io(owner) {
-            files(owner).for_each(|file| users[file.index()] += 1);
+            for file in files(owner) {
+                let (count, alone) = &mut users[file.index()];
+                *count += 1;
+                *alone |= hold(owner) == Some(Hold::Alone);
+            }
         }
     }
     for (process, &owner) in processes.iter_mut().zip(owners) {
-        if files(owner).any(|file| users[file.index()] > 1) {
+        if files(owner).any(|file| matches!(users[file.index()], (2.., true))) {
             process.share_files();
         }
     }

@@ -16,13 +16,44 @@ impl Process {
         world.wake(self.submitter.actor, at);
     }
 
-    /// Begins a buffered write, once it has the file's lock.
+    /// Begins a buffered I/O, once it has the file's lock.
     #[inline]
-    pub(super) fn begin_buffered_write(&mut self, slot: u32, world: &mut World) -> Flow {
-        let file = FileId(self.units.unit(slot).file);
-        if self.shares_files && !world.lock_inode(file, self.submitter.actor) {
+    pub(super) fn begin_buffered(&mut self, slot: u32, world: &mut World) -> Flow {
+        if let Some((file, hold)) = self.buffered_lock(slot, world)
+            && !world.lock_inode(file, hold, self.submitter.actor)
+        {
             self.state = State::Locked(slot);
             return Flow::Sleep;
+        }
+        if self.units.unit(slot).direction == Direction::Write {
+            return self.await_direct(slot, world);
+        }
+        self.owed = Owed { call: world.host.syscall, bytes: 0 };
+        self.buffered(slot, 0, world)
+    }
+
+    /// The lock that a buffered I/O has to have, if others may have it.
+    #[inline]
+    fn buffered_lock(&self, slot: u32, world: &World) -> Option<(FileId, Hold)> {
+        if !self.shares_files {
+            return None;
+        }
+        let unit = self.units.unit(slot);
+        match unit.direction {
+            Direction::Write => Some((FileId(unit.file), Hold::Alone)),
+            _ => world.host.files().buffered_reads_lock.then_some((FileId(unit.file), Hold::Shared)),
+        }
+    }
+
+    /// A write that has the file's lock begins when no direct I/O is in flight.
+    pub(super) fn await_direct(&mut self, slot: u32, world: &mut World) -> Flow {
+        let file = FileId(self.units.unit(slot).file);
+        if self.shares_files {
+            if !world.has_no_direct_io(file, self.submitter.actor) {
+                self.state = State::DirectAwaited(slot);
+                return Flow::Sleep;
+            }
+            world.write_begins(file);
         }
         self.stamp(slot, world)
     }
@@ -139,8 +170,8 @@ impl Process {
     pub(super) fn buffered_done(&mut self, slot: u32, world: &mut World) -> Flow {
         let durable = self.spec.job.durability.mode != SyncMode::None;
         let is_write = self.units.unit(slot).direction == Direction::Write;
-        if is_write && self.shares_files {
-            world.unlock_inode(FileId(self.units.unit(slot).file));
+        if let Some((file, hold)) = self.buffered_lock(slot, world) {
+            world.unlock_inode(file, hold);
         }
         if durable && is_write {
             let with_times = self.spec.job.durability.mode == SyncMode::Sync;

@@ -125,6 +125,10 @@ impl Process {
     fn hand_over(&mut self, slot: u32, world: &mut World) -> Result<(), Flow> {
         if self.stream.is_none() {
             let unit = *self.units.unit(slot);
+            if self.shares_files && !self.lock(&unit, world) {
+                world.unplug_asleep();
+                return Err(Flow::Sleep);
+            }
             if unit.direction == Direction::Write && !world.writes(FileId(unit.file), self.submitter.actor) {
                 world.unplug_asleep();
                 return Err(Flow::Sleep);
@@ -146,10 +150,53 @@ impl Process {
             self.hand_over_stream(world)?;
         }
         self.handed_over += 1;
+        if self.shares_files {
+            self.direct_begun(slot, world);
+        }
         if self.spec.job.queueing.engine.is_queued() {
             self.units.issued(slot, world.now());
         }
         Ok(())
+    }
+
+    /// Has the lock of a file for a direct I/O; false if the process sleeps until it tries again.
+    #[cold]
+    fn lock(&mut self, unit: &IoUnit, world: &mut World) -> bool {
+        if self.locked.is_some() {
+            return true;
+        }
+        let (file, actor) = (FileId(unit.file), self.submitter.actor);
+        let is_write = unit.direction == Direction::Write;
+        if !world.lock_inode(file, self.must_lock, actor) {
+            return false;
+        }
+        if is_write && self.must_lock == Hold::Shared && world.is_first_write(file) {
+            world.unlock_inode(file, Hold::Shared);
+            self.must_lock = Hold::Alone;
+            return self.lock(unit, world);
+        }
+        if is_write {
+            world.write_begins(file);
+        }
+        self.locked = Some((file, std::mem::replace(&mut self.must_lock, Hold::Shared)));
+        true
+    }
+
+    /// A direct I/O is in the block layer. A call that does not wait for it has no lock from then on.
+    #[cold]
+    fn direct_begun(&mut self, slot: u32, world: &mut World) {
+        world.direct_begins(FileId(self.units.unit(slot).file));
+        if self.spec.job.queueing.engine.is_queued() {
+            self.unlock(world);
+        }
+    }
+
+    /// Frees the lock that it has for a direct I/O.
+    #[cold]
+    pub(super) fn unlock(&mut self, world: &mut World) {
+        if let Some((file, hold)) = self.locked.take() {
+            world.unlock_inode(file, hold);
+        }
     }
 
     #[inline(never)]

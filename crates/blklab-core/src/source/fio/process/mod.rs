@@ -19,7 +19,7 @@ use super::pool::{AioRequest, Pool};
 use super::tally::IoTimes;
 use super::units::{Started, Units};
 use crate::device::{FileStream, Location, Span};
-use crate::engine::{Asleep, PageWork, Ran, Submitter, SyncProgress, Syncing, Wait, World};
+use crate::engine::{Asleep, Hold, PageWork, Ran, Submitter, SyncProgress, Syncing, Wait, World};
 use crate::owner::{Actor, Owner};
 use crate::pagecache::{self, Advice, Dirtier, FileId, ReadAhead};
 use crate::request::{Bio, ProcessId};
@@ -76,8 +76,10 @@ enum State {
     Reap,
     /// Reaping everything, then continuing with this.
     Drain(Next),
-    /// Waiting for the lock of the file that this slot writes.
+    /// Waiting for the lock of the file that this slot reads or writes through the page cache.
     Locked(u32),
+    /// Waiting until no direct I/O of the file that this slot writes is in flight.
+    DirectAwaited(u32),
     /// Waiting for the journal of its times.
     Stamped(u32),
     /// A buffered I/O, with this many bytes done.
@@ -147,8 +149,11 @@ pub struct Process {
     /// One per region of the specification.
     read_ahead: Vec<ReadAhead>,
     dirtier: Dirtier,
-    /// Other processes write its files through the page cache, too, one at a time.
+    /// Others use its files, too, so that it may have to wait for their locks.
     shares_files: bool,
+    /// The lock of a file that it has for a direct I/O; and how it must have it in the call that it is in.
+    locked: Option<(FileId, Hold)>,
+    must_lock: Hold,
     owed: Owed,
     pages: PageWork,
     syncing: Syncing,
@@ -201,6 +206,8 @@ impl Process {
             read_ahead: spec.regions.iter().map(open).collect(),
             dirtier: world.cache.dirtier(),
             shares_files: false,
+            locked: None,
+            must_lock: Hold::Shared,
             owed: Owed::default(),
             pages: PageWork::default(),
             syncing: Syncing::default(),
@@ -239,7 +246,7 @@ impl Process {
         &self.spec
     }
 
-    /// Others write its files through the page cache, too.
+    /// Others use its files, too.
     pub fn share_files(&mut self) {
         self.shares_files = true;
     }
@@ -283,7 +290,8 @@ impl Process {
                 }
                 State::Reap => self.reap(world),
                 State::Drain(next) => self.drain(next, world),
-                State::Locked(slot) => self.begin_buffered_write(slot, world),
+                State::Locked(slot) => self.begin_buffered(slot, world),
+                State::DirectAwaited(slot) => self.await_direct(slot, world),
                 State::Stamped(slot) => self.stamp(slot, world),
                 State::Buffered { slot, done } => self.buffered(slot, done, world),
                 State::BufferedPages { slot, done, wait } => self.buffered_pages(slot, done, wait, world),
@@ -337,11 +345,7 @@ impl Process {
             return self.hand_to_thread(slot, world);
         }
         if !job.queueing.direct && unit.direction != Direction::Trim {
-            if unit.direction == Direction::Write {
-                return self.begin_buffered_write(slot, world);
-            }
-            self.owed = Owed { call: world.host.syscall, bytes: 0 };
-            return self.buffered(slot, 0, world);
+            return self.begin_buffered(slot, world);
         }
         if world.cache.is_cached(FileId(unit.file), unit.offset, u64::from(unit.len)) {
             self.syncing.begin(world.now());

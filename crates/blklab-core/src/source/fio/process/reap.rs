@@ -12,6 +12,9 @@ impl Process {
         if *bios_left > 0 {
             return;
         }
+        if self.shares_files && !self.synced.contains(&slot) {
+            world.direct_ends(FileId(self.units.unit(slot).file));
+        }
         if self.spec.job.durability.mode != SyncMode::None && self.is_left_to_the_kernel(slot, world) {
             return;
         }
@@ -68,6 +71,9 @@ impl Process {
         let durable = self.spec.job.durability.mode != SyncMode::None;
         if durable && self.sync_written(world) == SyncProgress::Asleep {
             return Flow::Sleep;
+        }
+        if self.shares_files {
+            self.unlock(world);
         }
         self.reap_done(most, world.now(), world);
         if !self.units.is_low() {
