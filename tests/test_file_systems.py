@@ -200,6 +200,9 @@ def test_wrong_requests_are_one_line(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RunError, match=r"no mkfs.xfs here: apt-get install xfsprogs$"):
         file_systems.check("xfs", kernel, "--fs")
+    # Once, before the first run.
+    with pytest.raises(RunError, match=r"^--fs: no mkfs.ext4 here: apt-get install e2fsprogs$"):
+        blklab.verify(disks=["su800-128gb"], file_systems=["ext4"], kernel=kernel.key)
 
 
 def test_a_kernel_without_the_file_system_is_told_with_the_command_that_builds_one(

@@ -140,8 +140,7 @@ def verify(
     file = None if out is None else Path(out)
     if file is not None:
         check_files(file)
-    for name in file_systems:
-        file_systems_of.find(name, "--fs")
+    kinds = [file_systems_of.find(name, "--fs").kind for name in file_systems]
     _check(
         bool(jobs),
         random,
@@ -163,6 +162,9 @@ def verify(
     )
     job_files = [cell.job for cell in wanted if not recordings.is_recording(cell.job)]
     tested = cache.chosen(kernel, file_systems_of.needs(file_systems))
+    for kind in kinds:
+        # Otherwise each of its cells would fail.
+        file_systems_of.check(kind, tested, "--fs")
     both = run.host(tested, host)
     ended: dict[int, Cell | Uncompared] = {}
     files: dict[int, laid_out.Found] = {}
