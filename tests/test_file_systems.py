@@ -164,6 +164,41 @@ def test_cells_in_file_systems_are_the_same_to_the_last_digit(
     assert cell.kernel.ios > 100
 
 
+ONE_FILE = {
+    # ext4's first write of the file has its lock alone.
+    "first-write": "[r]\nrw=read\nbs=512k\nsize=64m\nnumjobs=2\n"
+    "[w]\nrw=write\nbs=128k\noffset=64m\nsize=64m\nnumjobs=2\n",
+    # Kernel threads flush beside reads: what runs the queue.
+    "flushes": "[a]\nrw=rw\nrwmixread=90\nbs=4k\nsize=64m\nioengine=libaio\niodepth=4\n"
+    "sync=dsync\nnumjobs=2\n",
+    # XFS's log is pushed by a worker, in its turn among the processes.
+    "commits": "[w]\nrw=randrw\nrwmixread=70\nbs=4k\nsize=64m\nioengine=libaio\niodepth=4\n"
+    "fsync=1\nnumjobs=2\n[r]\nrw=randread\nbs=8k\noffset=64m\nsize=64m\nthinktime=330\n",
+}
+
+
+def test_processes_of_one_file_are_the_same_to_the_last_digit(
+    kernel: cache.Kernel, tmp_path: Path
+) -> None:
+    for kind in ("ext4", "xfs"):
+        needs(kind)
+    jobs = []
+    for name, job in ONE_FILE.items():
+        jobs.append(tmp_path / f"{name}.fio")
+        both = "[global]\nfilename=area\ndirect=1\ntime_based\nruntime=300ms\n"
+        jobs[-1].write_text(f"{both}{job}", encoding="utf-8")
+    found = blklab.verify(
+        jobs=jobs,
+        disks=[SSD],
+        schedulers=["none", "bfq"],
+        file_systems=["ext4", "xfs:lazytime"],
+        kernel=kernel.key,
+    )
+    assert len(found.cells) == len(jobs) * 2 * 2
+    others = [cell for cell in found.cells if cell.sim != cell.kernel]
+    assert [(cell.load, cell.place, cell.scheduler) for cell in others] == []
+
+
 def test_cells_drawn_from_the_matrix_of_file_systems_agree(kernel: cache.Kernel) -> None:
     """Other cells each day, in the file systems that write in place."""
     for kind in ("ext4", "xfs"):

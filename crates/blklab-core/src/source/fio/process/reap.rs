@@ -12,8 +12,8 @@ impl Process {
         if *bios_left > 0 {
             return;
         }
-        if self.shares_files && !self.synced.contains(&slot) {
-            world.direct_ends(FileId(self.units.unit(slot).file));
+        if self.shares_files {
+            self.direct_ended(slot, world);
         }
         if self.spec.job.durability.mode != SyncMode::None && self.is_left_to_the_kernel(slot, world) {
             return;
@@ -27,6 +27,18 @@ impl Process {
             world.wake(self.submitter.actor, at);
         } else {
             world.cpus.work(cpu, now, cost);
+        }
+    }
+
+    /// The data of a direct I/O of a shared file are on the disk. Its call has the file's lock no longer, before the
+    /// process has done the work of its completion, unless it syncs what it has written.
+    #[cold]
+    fn direct_ended(&mut self, slot: u32, world: &mut World) {
+        if !self.synced.contains(&slot) {
+            world.direct_ends(FileId(self.units.unit(slot).file));
+        }
+        if self.spec.job.durability.mode == SyncMode::None {
+            self.unlock(world);
         }
     }
 
