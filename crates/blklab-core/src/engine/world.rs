@@ -262,12 +262,12 @@ impl World {
         self.inode_locks.write(file);
     }
 
-    /// A direct I/O to this file, whose lock its process has, begins.
+    /// A direct I/O begins. Its process has the file's lock.
     pub fn direct_begins(&mut self, file: FileId) {
         self.inode_locks.direct_begins(file);
     }
 
-    /// It has ended.
+    /// A direct I/O has ended.
     pub fn direct_ends(&mut self, file: FileId) {
         self.inode_locks.direct_ends(file, &mut self.woken);
         self.wake_all_woken();

@@ -1,12 +1,12 @@
 //! XFS's log: the process that syncs writes it itself.
 //!
 //! Follows `fs/xfs/xfs_log_cil.c` and `fs/xfs/xfs_log.c` of Linux 7.3. fsync, or without
-//! `lazytime` the write, logs the changed times of its inode in memory, in the next checkpoint. After it has written its data it lets a
-//! worker push that checkpoint, with all that others have logged, into the
-//! current record (an iclog), and writes the record after a flush and durably (`REQ_PREFLUSH`, `REQ_FUA`). The worker takes
-//! its turn among the processes: what is ready before it submits its I/O first. While the
-//! record before it is under way, it first waits for that, so that others can add their checkpoints. Only the process that
-//! writes the record counts its flush as its own; the others flush once more.
+//! `lazytime` the write, logs the changed times of its inode in memory, in the next checkpoint. After it has written
+//! its data it lets a worker push that checkpoint, with all that others have logged, into the current record (an
+//! iclog), and writes the record after a flush and durably (`REQ_PREFLUSH`, `REQ_FUA`). The worker takes its turn
+//! among the processes: those that are ready before it submit their I/O first. While the record before it
+//! is under way, it first waits for that, so that others can add their checkpoints. Only the process that writes the
+//! record counts its flush as its own; the others flush once more.
 //!
 //! Left out: records that are full, and those at the end of the log, which are not split; `xfsaild`; what
 //! the log writes after 30 s without use.
