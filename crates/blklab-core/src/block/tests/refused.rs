@@ -110,6 +110,8 @@ fn a_plug_goes_to_the_driver_before_what_a_busy_queue_has_left_to_the_worker() {
     rig.submit_as(300, WITHOUT_PLUG);
     rig.plug([70_000]);
     assert_eq!((rig.block.in_flight, rig.block.scheduler.waiting()), (2, 1));
+    rig.submit_as(308, WITHOUT_PLUG);
+    assert_eq!(rig.block.counters.read_merges, 1, "300 is the one that waits");
     rig.block.run_worker(rig.now, 0, &mut rig.disk);
     assert!(rig.end_all().concat().contains(&300));
 }
