@@ -85,6 +85,7 @@ impl Rig {
             process,
             prio: IoPrio::default(),
             cpu: (random % 4) as u16,
+            thread: ProcessId(0),
             hw_queue: 0,
             owner: 0,
         };
@@ -102,6 +103,7 @@ impl Rig {
             process,
             prio: bio.prio,
             cpu: bio.cpu,
+            thread: bio.thread,
             hw_queue: 0,
             clock_stands: false,
             full: false,

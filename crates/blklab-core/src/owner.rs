@@ -29,6 +29,15 @@ impl Actor {
         }
     }
 
+    /// The thread that runs it. The kernel's own count as one.
+    #[inline]
+    pub const fn thread(self) -> ProcessId {
+        match self {
+            Actor::Process(process) => process,
+            _ => ProcessId::KERNEL,
+        }
+    }
+
     /// One of the kernel's threads.
     #[inline]
     pub const fn is_kernels(self) -> bool {

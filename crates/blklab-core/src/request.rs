@@ -31,8 +31,7 @@ impl IoPrio {
     pub const JOURNAL: IoPrio = IoPrio { class: PrioClass::BestEffort, level: 3 };
 }
 
-/// The CPU on which the kernel's threads run. No process does, so that what waits until a process sleeps does not run
-/// when they sleep.
+/// The CPU on which the kernel's threads run, and no process.
 pub const KERNEL_CPU: u16 = u16::MAX;
 
 /// A process (fio job, flusher), the unit that schedulers distinguish (the kernel's io_context).
@@ -100,6 +99,9 @@ pub struct Bio {
     pub prio: IoPrio,
     /// The CPU that submits it: its software queue.
     pub cpu: u16,
+    /// The thread that submits it, which may do so for another process. A worker that it wakes runs when it
+    /// sleeps.
+    pub thread: ProcessId,
     /// Hardware queue of that CPU.
     pub hw_queue: u16,
     /// The submitter's own number for the notification of completion.
@@ -148,6 +150,8 @@ pub struct Request {
     pub prio: IoPrio,
     /// The CPU of its first bio.
     pub cpu: u16,
+    /// The thread of its first bio.
+    pub thread: ProcessId,
     /// Its hardware queue.
     pub hw_queue: u16,
     /// The kernel's clock stands still while the request enters the scheduler: it was in a plug,

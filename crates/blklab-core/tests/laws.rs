@@ -7,7 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use blklab_core::engine::{HORIZON, RunError};
+use blklab_core::recorder::Window;
 use blklab_core::result::{DiskCounters, DiskTrace, RunResult};
+use blklab_core::units::Nanos;
 use common::Experiment;
 use proptest::prelude::*;
 
@@ -60,6 +62,51 @@ fn direct_jobs() -> impl Strategy<Value = String> {
         }
         text
     })
+}
+
+/// A job file of one to three jobs that write through the page cache, some with pauses of each kind, and end
+/// when all is on the disk. Each pass drops its file's pages.
+fn buffered_jobs() -> impl Strategy<Value = String> {
+    let job = (
+        prop::sample::select(vec!["write", "randwrite", "rw", "randrw"]),
+        prop::sample::select(vec!["16k", "64k", "1m"]),
+        1..20_u32,
+        prop::sample::select(vec![
+            "",
+            "fsync=16",
+            "fdatasync=5",
+            "rate_iops=300",
+            "thinktime=3000",
+            "direct=1\nioengine=libaio\niodepth=4",
+        ]),
+    );
+    prop::collection::vec(job, 1..4).prop_map(|jobs| {
+        let mut text = String::from("[global]\nend_fsync=1\nruntime=400ms\ntime_based\n");
+        for (index, (rw, bs, mib, extra)) in jobs.iter().enumerate() {
+            text += &format!("[job{index}]\nrw={rw}\nbs={bs}\nsize={mib}m\n{extra}\n");
+        }
+        text
+    })
+}
+
+/// The longest time for which a request waits and the disk has none.
+fn idle_beside_a_request(trace: &DiskTrace) -> i64 {
+    let changes = |times: &[i64], waiting: i64, in_flight: i64| {
+        times.iter().map(move |&at| (at, waiting, in_flight)).collect::<Vec<_>>()
+    };
+    let mut all = changes(&trace.queued_ns, 1, 0);
+    all.extend(changes(&trace.issued_ns, -1, 1));
+    all.extend(changes(&trace.completed_ns, 0, -1));
+    all.sort_by_key(|&(at, ..)| at);
+    let (mut waiting, mut in_flight, mut longest) = (0, 0, 0);
+    for pair in all.windows(2) {
+        waiting += pair[0].1;
+        in_flight += pair[0].2;
+        if waiting > 0 && in_flight == 0 {
+            longest = longest.max(pair[1].0 - pair[0].0);
+        }
+    }
+    longest
 }
 
 fn all_ticks(disk: &DiskCounters) -> u64 {
@@ -131,6 +178,28 @@ proptest! {
         prop_assert!(in_flight_max(&result.detail) <= depth);
     }
 
+    // 200 ms is what cfq and bfq-2008 keep the disk idle for before they serve the idle class.
+    #[test]
+    fn no_request_waits_for_long_beside_an_idle_disk(
+        job in buffered_jobs(),
+        disk in prop::sample::select(DISKS),
+        scheduler in prop::sample::select(SCHEDULERS),
+        throttled: bool,
+        dirty_kib in prop::sample::select(vec![512_i64, 4096, 1 << 20]),
+    ) {
+        let scheduler = match throttled || scheduler.contains(':') {
+            true => scheduler.to_owned(),
+            false => format!("{scheduler}:wbt_lat_usec=0"),
+        };
+        let mut experiment = Experiment::new(&job, disk, &scheduler);
+        experiment.memory.insert("dirty_bytes", dirty_kib << 10);
+        let whole = Window { from: Nanos::ZERO, until: HORIZON, requests: 100_000 };
+        let result = experiment.run_and_keep(whole);
+        prop_assert_eq!(result.detail_left_out, 0);
+        let idle = idle_beside_a_request(&result.detail);
+        prop_assert!(idle <= 200_000_000, "{} ms", idle / 1_000_000);
+    }
+
     #[test]
     fn the_same_seed_gives_the_same_bytes(
         job in direct_jobs(),
@@ -166,4 +235,14 @@ fn a_run_ends_when_work_and_the_next_event_end_beyond_the_horizon() {
     thread::spawn(move || sender.send(Experiment::new(&job, "constant", "none").outcome().map(drop)));
     let outcome = receiver.recv_timeout(Duration::from_secs(60)).expect("the run comes to an end");
     assert_eq!(outcome, Err(RunError::Endless));
+}
+
+#[test]
+fn a_writer_that_never_sleeps_leaves_the_cpu_to_the_worker_after_it_has_dropped_its_pages() {
+    let job = "[a]\nrw=write\nbs=64k\nsize=20m\nruntime=1\ntime_based\nend_fsync=1\n";
+    for scheduler in ["mq-deadline:wbt_lat_usec=0", "kyber:wbt_lat_usec=0", "bfq"] {
+        let whole = Window { from: Nanos::ZERO, until: HORIZON, requests: 100_000 };
+        let result = Experiment::new(job, "wd10ezrx", scheduler).run_and_keep(whole);
+        assert!(idle_beside_a_request(&result.detail) < 20_000_000, "{scheduler}");
+    }
 }

@@ -112,7 +112,7 @@ impl Block {
         let data = (bio.sectors > 0).then_some(*bio);
         let kind = Kind::Write;
         self.await_flush(now, Waiter { owner, tag, hw_queue, sync, kind, since: Some(now), data });
-        self.worker_woken |= self.kick_flush(now, Worker::On(bio.cpu));
+        self.worker_woken |= self.kick_flush(now, Worker::After(bio.thread));
         Submitted::Taken
     }
 

@@ -1,7 +1,7 @@
 //! Merges of adjacent bios and requests.
 
 use super::{BioNode, Block, Worker};
-use crate::request::{Bio, BioChain, Op, RequestId};
+use crate::request::{Bio, BioChain, Op, ProcessId, RequestId};
 use crate::scheduler::{Merge, adjoins, can_join};
 use crate::units::{Nanos, Sector};
 
@@ -38,7 +38,7 @@ impl Block {
         }
         let merge = self.scheduler.find_merge(&queue!(self, now), bio);
         if self.has_moves {
-            self.wake_asked(bio.cpu);
+            self.wake_asked(bio.thread);
         }
         merge.filter(|&merge| self.has_room(merge, bio))
     }
@@ -60,16 +60,16 @@ impl Block {
         self.grow(merge, bio);
         self.scheduler.bio_merged(&queue!(self, now), merge, old_sector);
         if self.join_neighbour(now, id, matches!(merge, Merge::Back(_))) {
-            self.restart_after_merge(bio.hw_queue, bio.cpu);
+            self.restart_after_merge(bio.hw_queue, bio.thread);
         }
         true
     }
 
     /// Two requests have become one. The freed one runs the queue again if a request was refused
     /// (`blk_mq_sched_restart`), as that of a completion does.
-    fn restart_after_merge(&mut self, hw_queue: u16, cpu: u16) {
+    fn restart_after_merge(&mut self, hw_queue: u16, thread: ProcessId) {
         if self.hw_queues[usize::from(hw_queue)].refused.take_tried() {
-            self.wake_worker(hw_queue, Worker::On(cpu));
+            self.wake_worker(hw_queue, Worker::After(thread));
         }
     }
 
@@ -155,7 +155,7 @@ impl Block {
     #[inline]
     pub(super) fn join_waiting(&mut self, now: Nanos, id: RequestId) -> bool {
         let mut last = id;
-        let (hw_queue, cpu) = (self.requests[id].hw_queue, self.requests[id].cpu);
+        let (hw_queue, thread) = (self.requests[id].hw_queue, self.requests[id].thread);
         while self.scheduler.waiting() > 0
             && let Some(kept) = self.scheduler.find_join(&queue!(self, now), last)
         {
@@ -164,7 +164,7 @@ impl Block {
             last = kept;
         }
         if last != id {
-            self.restart_after_merge(hw_queue, cpu);
+            self.restart_after_merge(hw_queue, thread);
         }
         last != id
     }

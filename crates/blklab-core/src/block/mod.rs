@@ -285,12 +285,12 @@ impl Block {
 
     /// Reports a process's exit to the scheduler. The worker dispatches the requests that this
     /// releases.
-    pub fn process_exited(&mut self, now: Nanos, process: ProcessId, cpu: u16) {
+    pub fn process_exited(&mut self, now: Nanos, process: ProcessId, thread: ProcessId) {
         self.scheduler.process_exited(&queue!(self, now), process);
-        self.wake_asked(cpu);
+        self.wake_asked(thread);
         if self.probes_on_close {
             self.probes_waiting += 1;
-            self.wake_worker(0, Worker::On(cpu));
+            self.wake_worker(0, Worker::After(thread));
         }
     }
 
@@ -358,7 +358,7 @@ impl Block {
                 self.mark(bio.hw_queue);
                 self.run_now(now, disk);
             } else {
-                self.wake_worker(bio.hw_queue, Worker::On(bio.cpu));
+                self.wake_worker(bio.hw_queue, Worker::After(bio.thread));
             }
             return Submitted::Taken;
         }
@@ -496,6 +496,7 @@ impl Block {
             process: bio.process,
             prio: bio.prio,
             cpu: bio.cpu,
+            thread: bio.thread,
             hw_queue: bio.hw_queue,
             clock_stands: self.rules.clock_stands,
             full: false,
@@ -551,10 +552,10 @@ impl Block {
     #[inline]
     fn insert(&mut self, now: Nanos, id: RequestId, joins: bool) {
         if !(joins && self.join_waiting(now, id)) {
-            let cpu = self.requests[id].cpu;
+            let thread = self.requests[id].thread;
             self.scheduler.insert(&queue!(self, now), id);
             if self.has_moves {
-                self.wake_asked(cpu);
+                self.wake_asked(thread);
             }
         }
     }

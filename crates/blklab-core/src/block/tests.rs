@@ -63,7 +63,7 @@ impl Rig {
     fn flush(&mut self) {
         let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
         self.block.submit(self.now, &flush, Manner::PLUGGED, &mut self.disk);
-        self.block.run_worker(self.now, 0, &mut self.disk);
+        self.block.run_worker(self.now, ProcessId(0), &mut self.disk);
     }
 
     /// Completes one command; the owners of its bios.
@@ -117,6 +117,7 @@ fn read(sector: u64, owner: u64) -> Bio {
         process: ProcessId(0),
         prio: Default::default(),
         cpu: 0,
+        thread: ProcessId(0),
         hw_queue: 0,
         owner,
     }
@@ -254,7 +255,7 @@ fn requests_without_a_plug_are_sorted_until_their_submitter_sleeps() {
         for sector in [900, 100, 500] {
             rig.submit_as(sector, WITHOUT_PLUG);
         }
-        rig.block.run_worker(rig.now, 0, &mut rig.disk);
+        rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
         rig.end_all().concat()
     };
     assert_eq!(served("mq-deadline"), [100, 500, 900], "a worker dispatches");
@@ -272,7 +273,7 @@ fn in_linux_6_12_a_request_without_a_plug_does_not_wait_for_the_worker() {
                 rig.submit_as(sector, WITHOUT_PLUG);
             }
             assert_eq!(rig.block.in_flight, at_disk, "{scheduler}");
-            rig.block.run_worker(rig.now, 0, &mut rig.disk);
+            rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
             assert_eq!(rig.block.in_flight, after, "{scheduler}: merged, or issued one by one");
         }
     }
@@ -285,32 +286,45 @@ fn neighbours_that_come_without_a_plug_become_one_request_before_the_worker_runs
         rig.submit_as(sector, WITHOUT_PLUG);
     }
     assert_eq!(rig.disk.next_event(), Nanos::NEVER, "nothing is with the disk");
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert_eq!(rig.end_all(), [[100, 108, 116]]);
 }
 
-/// A bio of another CPU.
+/// A bio of another CPU and thread.
 fn read_on(cpu: u16, hw_queue: u16, sector: u64) -> Bio {
-    Bio { cpu, hw_queue, ..read(sector, sector) }
+    Bio { cpu, thread: ProcessId(cpu.into()), hw_queue, ..read(sector, sector) }
 }
 
 #[test]
-fn the_worker_runs_when_the_process_sleeps_on_the_cpu_that_woke_it_last() {
+fn the_worker_runs_when_the_thread_sleeps_that_woke_it_last() {
     let mut rig = Rig::with_depth("mq-deadline", true, 8);
     rig.block.submit(rig.now, &read_on(1, 0, 900), WITHOUT_PLUG, &mut rig.disk);
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
-    assert_eq!(rig.block.in_flight, 0, "the process on CPU 1 computes");
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
+    assert_eq!(rig.block.in_flight, 0, "thread 1 computes");
     rig.block.submit(rig.now, &read_on(2, 0, 100), WITHOUT_PLUG, &mut rig.disk);
-    rig.block.run_worker(rig.now, 1, &mut rig.disk);
-    assert_eq!(rig.block.in_flight, 0, "the worker has gone to CPU 2");
-    rig.block.run_worker(rig.now, 2, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(1), &mut rig.disk);
+    assert_eq!(rig.block.in_flight, 0, "the worker has gone to the CPU of thread 2");
+    rig.block.run_worker(rig.now, ProcessId(2), &mut rig.disk);
     assert_eq!(rig.end_all().concat(), [100, 900]);
-    rig.block.run_worker(rig.now, 2, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(2), &mut rig.disk);
     assert!(!rig.block.worker_woken);
 }
 
 #[test]
-fn a_completion_runs_the_queue_while_the_worker_waits_for_its_cpu() {
+fn the_worker_does_not_run_when_another_thread_sleeps_on_its_cpu() {
+    let mut rig = Rig::with_depth("mq-deadline", true, 8);
+    let bio = |thread, sector| Bio { thread: ProcessId(thread), ..read(sector, sector) };
+    for sector in [900, 908] {
+        rig.block.submit(rig.now, &bio(5, sector), WITHOUT_PLUG, &mut rig.disk);
+        rig.block.run_worker(rig.now, ProcessId(1), &mut rig.disk);
+        assert_eq!(rig.block.in_flight, 0, "thread 5 computes there");
+    }
+    rig.block.run_worker(rig.now, ProcessId(5), &mut rig.disk);
+    assert_eq!(rig.end_all(), [[900, 908]]);
+}
+
+#[test]
+fn a_completion_runs_the_queue_while_the_worker_waits_for_its_thread() {
     let mut rig = Rig::with_depth("mq-deadline", true, 1);
     rig.plug([100, 500]);
     rig.block.submit(rig.now, &read_on(1, 0, 900), WITHOUT_PLUG, &mut rig.disk);
@@ -326,7 +340,7 @@ fn a_completion_leaves_a_queue_that_was_not_full_to_the_worker() {
     rig.block.submit(rig.now, &read_on(1, 0, 900), WITHOUT_PLUG, &mut rig.disk);
     assert_eq!(rig.end_one(), [100]);
     assert_eq!(rig.block.in_flight, 0);
-    rig.block.run_worker(rig.now, 1, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(1), &mut rig.disk);
     assert_eq!(rig.end_one(), [900]);
 }
 
@@ -356,14 +370,14 @@ fn a_process_that_moves_to_another_cgroup_lets_the_worker_dispatch_for_others() 
     let host = Host { budget: Some(true), ..Host::FREE };
     let mut rig = Rig::with_tasks(host, "bfq:low_latency=0", 8, &tasks);
     rig.block.submit(rig.now, &by(0, 100), WITHOUT_PLUG, &mut rig.disk);
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert_eq!(rig.end_one(), [100]);
     rig.block.submit(rig.now, &by(1, 1_000_000), WITHOUT_PLUG, &mut rig.disk);
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert_eq!(rig.block.in_flight, 0, "the disk idles for the first process");
     // It is still in its plug when the queue is run.
     rig.block.submit(rig.now, &by(2, 500), Manner::PLUGGED, &mut rig.disk);
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert_eq!(rig.end_one(), [1_000_000]);
 }
 
@@ -374,7 +388,7 @@ fn a_scheduler_that_holds_requests_back_is_asked_by_a_timer_and_not_by_completio
     for (class, sector) in [(PrioClass::RealTime, 900), (PrioClass::Idle, 100)] {
         rig.block.submit(rig.now, &with_class(class, sector), WITHOUT_PLUG, &mut rig.disk);
     }
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert_eq!(rig.block.in_flight, 1);
     assert_eq!(rig.block.next_timer(), Nanos::from_millis(4), "3 ms, on the next tick");
     assert_eq!(rig.end_one(), [900]);
@@ -388,17 +402,17 @@ fn a_scheduler_that_holds_requests_back_is_asked_by_a_timer_and_not_by_completio
 
 /// Linux queues a work once: a process that wakes the worker takes it from its timer to its own CPU.
 #[test]
-fn a_process_that_wakes_the_worker_moves_what_it_was_to_do_later_to_its_cpu() {
+fn a_thread_that_wakes_the_worker_moves_what_it_was_to_do_later_to_its_own_sleep() {
     let mut rig = Rig::with_depth("mq-deadline", true, 2);
     for (class, sector) in [(PrioClass::RealTime, 900), (PrioClass::Idle, 100)] {
         rig.block.submit(rig.now, &with_class(class, sector), WITHOUT_PLUG, &mut rig.disk);
     }
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert_ne!(rig.block.next_timer(), Nanos::NEVER, "the idle class waits");
     assert_eq!(rig.end_one(), [900]);
     rig.block.submit(rig.now, &read_on(1, 0, 500), WITHOUT_PLUG, &mut rig.disk);
     assert_eq!(rig.block.next_timer(), Nanos::NEVER);
-    rig.block.run_worker(rig.now, 1, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(1), &mut rig.disk);
     assert_ne!(rig.block.next_timer(), Nanos::NEVER, "the idle class waits for this one, too");
     assert_eq!(rig.end_one(), [500]);
 }
@@ -490,7 +504,7 @@ fn a_request_that_was_too_large_for_a_bio_is_passed_over_when_the_next_one_looks
     for bio in [of_size(8, 184), of_size(2560, 200), of_size(8, 2760), of_size(8, 192)] {
         rig.block.submit(rig.now, &bio, WITHOUT_PLUG, &mut rig.disk);
     }
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     let expected = [vec![9000], vec![184, 192], vec![200], vec![2760]];
     assert_eq!(rig.end_all(), expected, "192 adjoins the large one, too, which has refused 2760");
 }

@@ -1,10 +1,12 @@
 //! When a hardware queue is run by its worker (`kblockd`), and when by a completion.
 //!
 //! A submitter without a plug leaves the dispatch to the worker, on its own CPU, where the worker runs when
-//! the submitter sleeps. Until then a scheduler can sort and merge.
+//! the submitter sleeps. Until then a scheduler can sort and merge. Other processes that sleep there meanwhile
+//! do not matter: the submitter has the CPU.
 
 use super::Block;
 use crate::disk::AnyDisk;
+use crate::request::ProcessId;
 use crate::units::Nanos;
 
 /// The worker of a hardware queue (`kblockd`).
@@ -12,16 +14,16 @@ use crate::units::Nanos;
 pub(super) enum Worker {
     #[default]
     Asleep,
-    /// It runs when the process on that CPU sleeps.
-    On(u16),
+    /// It runs when that thread sleeps.
+    After(ProcessId),
     /// It wakes itself: nothing keeps its CPU busy.
     OnAny,
 }
 
 impl Worker {
-    /// It runs when the process on `cpu` sleeps.
-    fn is_on(self, cpu: u16) -> bool {
-        self == Worker::OnAny || self == Worker::On(cpu)
+    /// It runs when `thread` sleeps.
+    fn is_after(self, thread: ProcessId) -> bool {
+        self == Worker::OnAny || self == Worker::After(thread)
     }
 }
 
@@ -37,10 +39,10 @@ pub(super) enum Restart {
 }
 
 impl Block {
-    /// The process on `cpu` sleeps: the workers run that were woken there last.
+    /// `thread` sleeps: the workers run that it woke last.
     #[inline]
-    pub fn run_worker(&mut self, now: Nanos, cpu: u16, disk: &mut AnyDisk) {
-        if self.worker_woken && self.mark_workers_of(cpu) {
+    pub fn run_worker(&mut self, now: Nanos, thread: ProcessId, disk: &mut AnyDisk) {
+        if self.worker_woken && self.mark_workers_after(thread) {
             if self.worker_due != Nanos::NEVER {
                 // It does now what was planned for later.
                 self.mark_all();
@@ -49,17 +51,17 @@ impl Block {
         }
     }
 
-    /// Marks each hardware queue that has its worker on `cpu`. True if the worker of a hardware queue or
-    /// that of the flushes runs there.
-    fn mark_workers_of(&mut self, cpu: u16) -> bool {
-        let mut any = self.flushes.worker.is_on(cpu);
+    /// Marks each hardware queue whose worker waits for `thread`. True if that of a hardware queue or that of the
+    /// flushes does.
+    fn mark_workers_after(&mut self, thread: ProcessId) -> bool {
+        let mut any = self.flushes.worker.is_after(thread);
         if any {
             self.flushes.worker = Worker::OnAny;
         }
         self.worker_woken = !any && self.flushes.worker != Worker::Asleep;
         for hw_queue in 0..self.limits.hw_queues {
             let worker = &mut self.hw_queues[usize::from(hw_queue)].worker;
-            if worker.is_on(cpu) {
+            if worker.is_after(thread) {
                 *worker = Worker::Asleep;
                 self.mark(hw_queue);
                 any = true;
@@ -70,8 +72,8 @@ impl Block {
         any
     }
 
-    /// Wakes the worker of a hardware queue. One that already waits for another CPU, or for a later
-    /// time, comes to this one (`kblockd_mod_delayed_work_on`).
+    /// Wakes the worker of a hardware queue. One that already waits for another thread, or for a later
+    /// time, waits for this one (`kblockd_mod_delayed_work_on`).
     #[inline]
     pub(super) fn wake_worker(&mut self, hw_queue: u16, worker: Worker) {
         self.hw_queues[usize::from(hw_queue)].worker = worker;
@@ -81,9 +83,9 @@ impl Block {
 
     /// Wakes the workers of the hardware queues that the scheduler asks to be run, outside of a completion.
     #[cold]
-    pub(super) fn wake_asked(&mut self, cpu: u16) {
+    pub(super) fn wake_asked(&mut self, thread: ProcessId) {
         while let Some(hw_queue) = self.scheduler.woken() {
-            self.wake_worker(hw_queue, Worker::On(cpu));
+            self.wake_worker(hw_queue, Worker::After(thread));
         }
     }
 

@@ -16,7 +16,7 @@ use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::{Cpus, Driver, Lock};
 use crate::owner::{Actor, Owner};
 use crate::pagecache::{PAGE_BYTES, PageRange};
-use crate::request::{Bio, KERNEL_CPU};
+use crate::request::{Bio, KERNEL_CPU, ProcessId};
 use crate::units::{Nanos, SECTOR_BYTES};
 
 pub use layout::{Backing, Extent, Layout, Location, PlacedFile, Span, Volume};
@@ -400,8 +400,8 @@ impl Devices {
 
     /// The process on `cpu` sleeps: the workers of the block layers run next that were woken there.
     #[inline(always)]
-    pub fn run_workers(&mut self, now: Nanos, cpu: u16) {
-        self.0.each(|_, device| device.block.run_worker(now, cpu, &mut device.disk));
+    pub fn run_workers(&mut self, now: Nanos, thread: ProcessId) {
+        self.0.each(|_, device| device.block.run_worker(now, thread, &mut device.disk));
     }
 
     /// Requests may have become free: appends to `woken` the sleepers that are next.
@@ -481,6 +481,7 @@ mod tests {
             process,
             prio: Default::default(),
             cpu: 0,
+            thread: ProcessId(0),
             hw_queue: 0,
             owner: Owner::Process(process, 0).pack(),
         };

@@ -28,7 +28,7 @@ use crate::host::{Driver, Host};
 use crate::owner::{Actor, Owner};
 use crate::pagecache::{BackingConfig, BackingId, MemoryConfig, PageCache};
 use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
-use crate::request::{KERNEL_CPU, ProcessId};
+use crate::request::ProcessId;
 use crate::result::DiskCounters;
 use crate::scheduler::journal::Note;
 use crate::scheduler::plugin::Fault;
@@ -67,9 +67,6 @@ pub trait Source {
     /// Runs a process until it must wait or has ended. The source keeps track of ended processes
     /// and reports them to the schedulers by [`World::process_exited`].
     fn run(&mut self, process: ProcessId, world: &mut World) -> Ran;
-
-    /// The CPU on which a process runs.
-    fn cpu(&self, process: ProcessId) -> u16;
 
     /// A bio with the owner [`Owner::Process`] has completed: `io` is the number given there.
     fn bio_ended(&mut self, process: ProcessId, io: u32, world: &mut World);
@@ -287,18 +284,18 @@ impl<S: Source> Engine<S> {
                 match actor {
                     Actor::Flusher(backing) => {
                         self.flushers[usize::from(backing.0)].run(&mut self.world);
-                        self.world.leave_cpu(KERNEL_CPU);
+                        self.world.leave_cpu(actor);
                     }
                     Actor::Journal => {
                         journal::run(&mut self.world);
-                        self.world.leave_cpu(KERNEL_CPU);
+                        self.world.leave_cpu(actor);
                     }
                     Actor::JournalTimer => journal::timer(&mut self.world),
                     Actor::Syncer(number) => {
                         if let Some((process, io)) = syncer::run(number, &mut self.world) {
                             self.source.bio_ended(process, io, &mut self.world);
                         }
-                        self.world.leave_cpu(KERNEL_CPU);
+                        self.world.leave_cpu(actor);
                     }
                     Actor::Process(process) => {
                         let before = self.world.cpus.worked();
@@ -349,7 +346,7 @@ impl<S: Source> Engine<S> {
             self.world.clock.run_to(at);
             self.look(watch)?;
         }
-        self.world.leave_cpu(self.source.cpu(process));
+        self.world.leave_cpu(Actor::Process(process));
         Ok(())
     }
 

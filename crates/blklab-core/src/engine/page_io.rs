@@ -55,6 +55,7 @@ impl Submitter {
             process: self.process(),
             prio: self.prio,
             cpu: self.cpu,
+            thread: self.actor.thread(),
             hw_queue: 0,
             owner: 0,
         }

@@ -275,6 +275,7 @@ fn flush(device: &Device, submitter: &Submitter) -> Bio {
         process: submitter.process(),
         prio: submitter.prio,
         cpu: submitter.cpu,
+        thread: submitter.actor.thread(),
         hw_queue: device.hw_queue(submitter.cpu),
         owner: match submitter.actor {
             Actor::Syncer(number) => Owner::SyncersFlush(number).pack(),

@@ -306,10 +306,10 @@ impl World {
         }
     }
 
-    /// A process on `cpu` has exited: tells the schedulers.
-    pub fn process_exited(&mut self, process: ProcessId, cpu: u16) {
+    /// A process has exited, when this thread last ran: tells the schedulers.
+    pub fn process_exited(&mut self, process: ProcessId, thread: ProcessId) {
         let now = self.clock.now();
-        self.devices.iter_mut().for_each(|(_, device)| device.block.process_exited(now, process, cpu));
+        self.devices.iter_mut().for_each(|(_, device)| device.block.process_exited(now, process, thread));
     }
 
     /// Flushes the plugs to the schedulers, and dispatches requests to the disks.
@@ -323,10 +323,10 @@ impl World {
         self.devices.unplug_asleep(self.clock.now());
     }
 
-    /// The actor on `cpu` sleeps. If one was woken there, a worker of `kblockd` runs next, before all
-    /// other processes, because of its high priority (`WQ_HIGHPRI`).
+    /// `actor` sleeps. If it has woken one, a worker of `kblockd` runs next, before all other processes,
+    /// because of its high priority (`WQ_HIGHPRI`).
     #[inline(always)]
-    pub fn leave_cpu(&mut self, cpu: u16) {
-        self.devices.run_workers(self.clock.now(), cpu);
+    pub fn leave_cpu(&mut self, actor: Actor) {
+        self.devices.run_workers(self.clock.now(), actor.thread());
     }
 }

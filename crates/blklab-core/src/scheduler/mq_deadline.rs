@@ -180,7 +180,7 @@ impl Scheduler for MqDeadline {
         name: "mq-deadline",
         generation: Generation::MultiQueue,
         summary: "batches in sector order, reads before writes, a deadline for each, three priority levels",
-        follows: "Linux 7.3, mq-deadline.c; without zones, deadlines exact instead of rounded to ticks",
+        follows: "Linux 7.3, mq-deadline.c; without zones",
         // fio with libaio on a loop device, Linux 6.18: 323k IOPS against 423k under none.
         lock_ns: 730,
         tunables: &[

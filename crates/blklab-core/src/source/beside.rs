@@ -39,14 +39,6 @@ impl Source for Beside {
         }
     }
 
-    #[inline]
-    fn cpu(&self, process: ProcessId) -> u16 {
-        match self.is_replayed(process) {
-            true => self.replay.cpu(process),
-            false => self.fio.cpu(process),
-        }
-    }
-
     fn bio_ended(&mut self, process: ProcessId, io: u32, world: &mut World) {
         match self.is_replayed(process) {
             true => self.replay.bio_ended(process, io, world),

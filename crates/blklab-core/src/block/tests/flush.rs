@@ -9,7 +9,7 @@ fn a_flush_waits_for_the_worker() {
     rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk);
     rig.block.unplug(rig.now, &mut rig.disk);
     assert_eq!((rig.block.flushes.running.len(), rig.block.in_flight), (1, 0));
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert_eq!(rig.block.in_flight, 1);
 }
 
@@ -19,11 +19,11 @@ fn a_flush_does_not_make_the_worker_forget_what_it_was_to_do_later() {
     for (class, sector) in [(PrioClass::RealTime, 900), (PrioClass::Idle, 100)] {
         rig.block.submit(rig.now, &with_class(class, sector), WITHOUT_PLUG, &mut rig.disk);
     }
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert_eq!(rig.end_one(), [900]);
     let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
     rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk);
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert_eq!(
         rig.end_all(),
         [vec![FLUSHED], vec![100]],
@@ -69,7 +69,7 @@ fn before_linux_7_a_flush_is_sent_back_while_the_disk_has_other_commands_and_not
             assert_eq!(rig.block.in_flight, with_flush, "{scheduler}: with the driver");
             rig.plug([100]);
             rig.submit_as(7000, WITHOUT_PLUG);
-            rig.block.run_worker(rig.now, 0, &mut rig.disk);
+            rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
             assert_eq!(rig.block.in_flight, with_flush, "{scheduler}: nothing else");
             let ended = rig.end_all();
             assert_eq!(ended[3], [FLUSHED], "{scheduler}: {ended:?}");
@@ -146,7 +146,7 @@ fn of_the_next_flush_and_refused_requests_the_flush_goes_first_if_the_disk_was_o
         rig.plug([100]);
         rig.flush();
         rig.plug([9_000]);
-        rig.block.run_worker(rig.now, 0, &mut rig.disk);
+        rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
         // Out of budget until now: the end of a command makes SCSI ask the driver again.
         assert_eq!(rig.end_one(), [100]);
         flush_later(&mut rig, FLUSHED - 1);
@@ -165,7 +165,7 @@ fn a_bio_that_flushes_has_a_tag_until_the_flush_has_ended_and_waits_for_one() {
     rig.plug([100, 1_000, 2_000]);
     assert_eq!(flush_later(&mut rig, FLUSHED), Submitted::Taken);
     assert!(matches!(flush_later(&mut rig, FLUSHED), Submitted::NoRequest(_)));
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert_eq!(rig.end_one(), [100]);
     assert_eq!(flush_later(&mut rig, FLUSHED), Submitted::Taken);
     assert!(matches!(rig.submit_as(3_000, Manner::PLUGGED), Submitted::NoRequest(_)));
@@ -192,7 +192,7 @@ fn after_a_flush_the_next_completion_runs_the_queue() {
     // A request of the idle class must wait while a real-time request is in flight.
     let mut rig = Rig::with_depth("mq-deadline", false, 8);
     rig.block.submit(rig.now, &with_class(PrioClass::RealTime, 900), WITHOUT_PLUG, &mut rig.disk);
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     rig.block.submit(rig.now, &with_class(PrioClass::Idle, 100), WITHOUT_PLUG, &mut rig.disk);
     rig.flush();
     assert!(rig.block.hw_queues[0].restart, "the flush was in the list of the driver");
@@ -221,7 +221,7 @@ fn requests_behind_processes_that_sync_have_their_turn_once_the_queue_is_no_long
                 served.push(owner);
             }
         }
-        rig.block.run_worker(rig.now, 0, &mut rig.disk);
+        rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     }
     assert_eq!(served, reads);
 }
@@ -252,7 +252,7 @@ fn a_write_after_a_flush_goes_to_the_disk_between_two_and_before_what_waits() {
         let mut rig = Rig::with_depth(scheduler, true, 1);
         rig.plug([100]);
         rig.block.submit(rig.now, &committed(900), Manner::AFTER_FLUSH, &mut rig.disk);
-        rig.block.run_worker(rig.now, 0, &mut rig.disk);
+        rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
         assert_eq!(rig.end_one(), [100], "{scheduler}");
         rig.plug([5_000, 7_000]);
         let ended = rig.end_all();
@@ -269,7 +269,7 @@ fn without_a_volatile_cache_a_write_after_a_flush_is_a_write() {
     let mut rig = Rig::with_depth("mq-deadline", true, 1);
     rig.block.volatile_write_cache = false;
     rig.block.submit(rig.now, &committed(900), Manner::AFTER_FLUSH, &mut rig.disk);
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert_eq!(rig.end_all(), [vec![900]]);
     let counters = rig.block.finish(rig.now).0;
     assert_eq!((counters.flush_ios, counters.write_ios), (0, 1));
@@ -279,7 +279,7 @@ fn without_a_volatile_cache_a_write_after_a_flush_is_a_write() {
 fn no_flush_begins_while_data_of_a_write_after_a_flush_are_under_way() {
     let mut rig = Rig::with_depth("mq-deadline", true, 4);
     rig.block.submit(rig.now, &committed(900), Manner::AFTER_FLUSH, &mut rig.disk);
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     rig.flush();
     // The first flush ends; then come the data, and a flush that both share.
     assert_eq!(rig.end_all(), [vec![FLUSHED, 900]]);

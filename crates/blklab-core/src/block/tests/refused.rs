@@ -31,7 +31,7 @@ fn requests_without_a_plug_are_refused_together_and_later_ones_merge_while_the_q
     for _ in 0..4 {
         rig.end_all();
         rig.submit_as(9000, WITHOUT_PLUG);
-        rig.block.run_worker(rig.now, 0, &mut rig.disk);
+        rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     }
     assert!(!rig.block.hw_queues[0].refused.is_busy(), "nothing was refused for some time");
 }
@@ -83,7 +83,7 @@ fn a_queue_that_refuses_nothing_any_more_is_not_busy_for_long_under_a_scheduler_
     let mut rig = Rig::with_depth("mq-deadline", true, 8);
     rig.flush();
     rig.plug([100]);
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert!(rig.block.hw_queues[0].refused.is_busy());
     assert_eq!(rig.end_one(), [FLUSHED]);
     for sector in 1..10 {
@@ -112,7 +112,7 @@ fn a_plug_goes_to_the_driver_before_what_a_busy_queue_has_left_to_the_worker() {
     assert_eq!((rig.block.in_flight, rig.block.scheduler.waiting()), (2, 1));
     rig.submit_as(308, WITHOUT_PLUG);
     assert_eq!(rig.block.counters.read_merges, 1, "300 is the one that waits");
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert!(rig.end_all().concat().contains(&300));
 }
 
@@ -125,14 +125,14 @@ fn a_refusal_puts_off_what_the_worker_was_asked_for() {
     let busy = rig.block.hw_queues[0].refused.busy();
     let later = rig.block.next_timer();
     assert!(later > rig.now && later != Nanos::NEVER);
-    rig.block.run_worker(rig.now, 0, &mut rig.disk);
+    rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert_eq!(rig.block.hw_queues[0].refused.busy(), busy, "it did not run");
     assert_eq!(rig.end_all().concat().len(), 4);
 }
 
 #[test]
 fn two_requests_that_become_one_run_the_queue_if_a_request_was_refused() {
-    for (refused, worker) in [(false, Worker::Asleep), (true, Worker::On(0))] {
+    for (refused, worker) in [(false, Worker::Asleep), (true, Worker::After(ProcessId(0)))] {
         let mut rig = Rig::new("mq-deadline");
         if refused {
             rig.flush();

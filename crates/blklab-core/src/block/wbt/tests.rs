@@ -23,6 +23,7 @@ fn bio(op: Op, sync: bool, background: bool) -> Bio {
         process: ProcessId(0),
         prio: IoPrio::default(),
         cpu: 0,
+        thread: ProcessId(0),
         hw_queue: 0,
         owner: 0,
     }

@@ -265,6 +265,7 @@ impl Journal {
             process: ProcessId::JOURNAL,
             prio: IoPrio::JOURNAL,
             cpu: KERNEL_CPU,
+            thread: ProcessId::KERNEL,
             hw_queue: cpu_queue,
             owner: Owner::Journal(number).pack(),
         }

@@ -243,6 +243,7 @@ impl Log {
             process: submitter.process(),
             prio: submitter.prio,
             cpu: submitter.cpu,
+            thread: submitter.actor.thread(),
             hw_queue: device.hw_queue(submitter.cpu),
             owner,
         }

@@ -42,6 +42,7 @@ pub(in crate::scheduler) fn bio(op: Op, sector: u64) -> Bio {
         process: ProcessId(0),
         prio: IoPrio::default(),
         cpu: 0,
+        thread: ProcessId(0),
         hw_queue: 0,
         owner: 0,
     }
@@ -172,6 +173,7 @@ impl Rig {
             process: bio.process,
             prio: bio.prio,
             cpu: bio.cpu,
+            thread: bio.thread,
             hw_queue: bio.hw_queue,
             clock_stands: false,
             full: false,

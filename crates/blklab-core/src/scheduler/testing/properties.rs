@@ -38,6 +38,7 @@ fn any_bio() -> impl Strategy<Value = Bio> {
             process: ProcessId(cpu.into()),
             prio: IoPrio { class, level: 0 },
             cpu,
+            thread: ProcessId(0),
             hw_queue: cpu / 2,
             owner: 0,
         },

@@ -197,11 +197,6 @@ impl Source for Fio {
     }
 
     #[inline]
-    fn cpu(&self, process: ProcessId) -> u16 {
-        self.processes[process.0 as usize].cpu()
-    }
-
-    #[inline]
     fn bio_ended(&mut self, process: ProcessId, io: u32, world: &mut World) {
         self.processes[process.0 as usize].bio_ended(io, world);
     }

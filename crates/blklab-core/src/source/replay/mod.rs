@@ -246,6 +246,7 @@ impl Replay {
             process: ProcessId(self.first + self.members.of(&io)),
             prio: process.prio,
             cpu: process.cpu,
+            thread: process.actor.thread(),
             hw_queue: device.hw_queue(process.cpu),
             owner: Owner::Process(there, index).pack(),
         };
@@ -357,10 +358,9 @@ impl Source for Replay {
                     let process = &mut self.processes[id.0 as usize];
                     if !process.has_exited {
                         process.has_exited = true;
-                        let cpu = process.cpu;
-                        world.process_exited(there, cpu);
+                        world.process_exited(there, there);
                         for other in self.members.others(id) {
-                            world.process_exited(ProcessId(self.first + other), cpu);
+                            world.process_exited(ProcessId(self.first + other), there);
                         }
                         self.living -= 1;
                     }
@@ -368,11 +368,6 @@ impl Source for Replay {
                 }
             }
         }
-    }
-
-    #[inline]
-    fn cpu(&self, id: ProcessId) -> u16 {
-        self.processes[(id.0 - self.first) as usize].cpu
     }
 
     fn bio_ended(&mut self, _: ProcessId, index: u32, world: &mut World) {

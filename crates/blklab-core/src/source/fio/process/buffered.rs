@@ -161,7 +161,7 @@ impl Process {
                 };
                 self.sleeps += 1;
                 world.writer_pauses(file);
-                Flow::At(world.now() + pause)
+                self.pause(world.now() + pause, world)
             }
         }
     }
@@ -249,6 +249,8 @@ impl Process {
             return Flow::Sleep;
         }
         world.cache.invalidate(file, 0, u64::MAX);
+        // It waits for nothing. The worker has a high priority and takes the CPU from it.
+        world.leave_cpu(self.submitter.actor);
         self.go(State::Invalidate(region + 1, end))
     }
 }

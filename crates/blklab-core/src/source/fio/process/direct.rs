@@ -255,6 +255,7 @@ impl Process {
             process: self.spec.id,
             prio,
             cpu: self.submitter.cpu,
+            thread: self.submitter.actor.thread(),
             hw_queue: device.hw_queue(self.submitter.cpu),
             owner: Owner::Process(self.spec.id, slot).pack(),
         }

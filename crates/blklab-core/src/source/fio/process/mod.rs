@@ -235,12 +235,6 @@ impl Process {
         self.spec.id
     }
 
-    /// The CPU on which it stays.
-    #[inline]
-    pub fn cpu(&self) -> u16 {
-        self.submitter.cpu
-    }
-
     /// Its specification.
     pub fn spec(&self) -> &ProcessSpec {
         &self.spec
@@ -388,10 +382,16 @@ impl Process {
         self.state = State::Top;
         let end = self.issuer.think(world.now(), spun);
         if world.host.clock == Nanos::ZERO {
-            return Flow::At(end);
+            return self.pause(end, world);
         }
         self.state = State::Awake;
-        Flow::At(end.saturating_sub(SPINS).max(world.now()))
+        self.pause(end.saturating_sub(SPINS).max(world.now()), world)
+    }
+
+    /// Sleeps until that time: the workers that were woken on its CPU run meanwhile.
+    fn pause(&self, until: Nanos, world: &mut World) -> Flow {
+        world.leave_cpu(self.submitter.actor);
+        Flow::At(until)
     }
 
     /// Its measurements.

@@ -144,7 +144,7 @@ impl Process {
             Next::Step(Then::Think) => self.think(world),
             Next::Step(Then::Pace(until)) => {
                 self.state = State::Top;
-                Flow::At(until)
+                self.pause(until, world)
             }
             Next::Step(Then::Drop(file)) => {
                 let region = self.region(file);
