@@ -143,7 +143,7 @@ pub trait Scheduler: Sized {
     }
 
     /// The waiting request directly after `id` (`after` true) or before it, which may now be merged with the
-    /// extended `id`, for [`Merges::Indexed`].
+    /// extended `id`, for [`Merges::Indexed`]. It is asked before [`Scheduler::bio_merged`].
     fn neighbour(&mut self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
         let _ = (queue, id, after);
         mailbox::unused(mailbox::NEIGHBOUR);

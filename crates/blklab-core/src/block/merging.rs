@@ -2,7 +2,7 @@
 
 use super::{BioNode, Block, Worker};
 use crate::request::{Bio, BioChain, Op, ProcessId, RequestId};
-use crate::scheduler::{Merge, adjoins, can_join};
+use crate::scheduler::{Merge, adjoins};
 use crate::units::{Nanos, Sector};
 
 /// Sectors of a page of memory.
@@ -58,8 +58,13 @@ impl Block {
         let (Merge::Back(id) | Merge::Front(id)) = merge;
         let old_sector = self.requests[id].sector;
         self.grow(merge, bio);
+        let after = matches!(merge, Merge::Back(_));
+        let neighbour = self.scheduler.neighbour(&queue!(self, now), id, after);
         self.scheduler.bio_merged(&queue!(self, now), merge, old_sector);
-        if self.join_neighbour(now, id, matches!(merge, Merge::Back(_))) {
+        if let Some(other) = neighbour {
+            let (kept, gone) = if after { (id, other) } else { (other, id) };
+            self.scheduler.requests_merged(&queue!(self, now), kept, gone);
+            self.append(now, kept, gone);
             self.restart_after_merge(bio.hw_queue, bio.thread);
         }
         true
@@ -115,19 +120,6 @@ impl Block {
             Op::Read => self.counters.read_merges += 1,
             _ => self.counters.write_merges += 1,
         }
-    }
-
-    /// The extended `id` may now be adjacent to the request after (or before) it; true if they are joined.
-    fn join_neighbour(&mut self, now: Nanos, id: RequestId, after: bool) -> bool {
-        let queue = queue!(self, now);
-        let Some(other) = self.scheduler.neighbour(&queue, id, after) else { return false };
-        let (first, next) = if after { (id, other) } else { (other, id) };
-        let joined = can_join(&queue, first, next);
-        if joined {
-            self.scheduler.requests_merged(&queue, first, next);
-            self.append(now, first, next);
-        }
-        joined
     }
 
     /// Appends the chain of `gone` to that of `kept` and frees `gone`.

@@ -290,6 +290,31 @@ fn neighbours_that_come_without_a_plug_become_one_request_before_the_worker_runs
     assert_eq!(rig.end_all(), [[100, 108, 116]]);
 }
 
+/// The neighbour is looked for before the request takes its new place among those at its old sector.
+#[test]
+fn a_request_that_passes_another_at_its_sector_is_not_joined_with_the_one_before_both() {
+    for scheduler in ["mq-deadline", "bfq"] {
+        let mut rig = Rig::with_depth(scheduler, true, 8);
+        for sector in [800, 840, 840, 848, 832, 808, 816, 824] {
+            rig.submit_as(sector, WITHOUT_PLUG);
+        }
+        rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
+        let ended = rig.end_all();
+        assert!(
+            ended.contains(&vec![800, 808, 816, 824, 832, 840, 848]),
+            "{scheduler}: a neighbour {ended:?}"
+        );
+
+        for sector in [808, 816, 824, 840, 840, 848, 832] {
+            rig.submit_as(sector, WITHOUT_PLUG);
+        }
+        rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
+        let mut ended = rig.end_all();
+        ended.sort_unstable();
+        assert_eq!(ended, [vec![808, 816, 824], vec![832, 840, 848], vec![840]], "{scheduler}");
+    }
+}
+
 /// A bio of another CPU and thread.
 fn read_on(cpu: u16, hw_queue: u16, sector: u64) -> Bio {
     Bio { cpu, thread: ProcessId(cpu.into()), hw_queue, ..read(sector, sector) }

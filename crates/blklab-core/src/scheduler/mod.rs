@@ -80,7 +80,8 @@ pub trait Scheduler: Sized {
     fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge, old_sector: crate::units::Sector);
 
     /// The waiting request directly after `id` (`after` true) or before it, which may now be merged
-    /// with the extended `id`; `None` if there is none or it may not.
+    /// with the extended `id`; `None` if there is none or it may not. Asked before
+    /// [`Scheduler::bio_merged`], so in the order of before (`attempt_front_merge`).
     fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId>;
 
     /// `gone` was appended to `kept`; the scheduler drops it. Both are still in the slab, `kept`

@@ -218,9 +218,15 @@ impl Scheduler for Bfq {
                 self.merges.grown(id, queue.requests[id].end());
             }
             Merge::Front(id) => {
-                let request = &queue.requests[id];
-                let own = &mut self.queues[self.requests.queue_of(id).index()];
-                self.requests.grown_downwards(&mut own.backlog, id, request.sector, request.sectors);
+                let (request, q) = (&queue.requests[id], self.requests.queue_of(id));
+                let (requests, backlog) = (&mut self.requests, &mut self.queues[q.index()].backlog);
+                let (sector, sectors) = (request.sector, request.sectors);
+                if requests.grown_downwards(backlog, id, sector, sectors, self.last_position) {
+                    self.budget_for_next(q);
+                    if !self.queueing.is_flash_with_queueing() {
+                        self.move_in_positions(q);
+                    }
+                }
                 self.merges.grown_downwards(id);
             }
         }

@@ -144,9 +144,10 @@ impl Rig {
             let old = request.sector;
             request.sector = old.min(bio.sector);
             request.sectors += bio.sectors;
-            self.scheduler.bio_merged(&queue!(self), merge, old);
             let after = matches!(merge, Merge::Back(_));
-            if let Some(other) = self.scheduler.neighbour(&queue!(self), id, after) {
+            let neighbour = self.scheduler.neighbour(&queue!(self), id, after);
+            self.scheduler.bio_merged(&queue!(self), merge, old);
+            if let Some(other) = neighbour {
                 let (kept, gone) = if after { (id, other) } else { (other, id) };
                 self.join(kept, gone);
             }

@@ -257,14 +257,29 @@ impl Requests {
         self.slots[id.index()].sectors = sectors;
     }
 
-    /// A bio was merged at the start of the waiting request. The kernel leaves its tree unchanged:
-    /// the order is the same.
-    pub fn grown_downwards(&mut self, backlog: &mut Backlog, id: RequestId, sector: Sector, sectors: u32) {
+    /// A bio was merged in front of the waiting request, which begins at `sector` now. If it passes the one before
+    /// it, it may become the queue's next request, as one that arrives (`bfq_request_merged`). True if the next
+    /// request changes.
+    pub fn grown_downwards(
+        &mut self,
+        backlog: &mut Backlog,
+        id: RequestId,
+        sector: Sector,
+        sectors: u32,
+        head: Sector,
+    ) -> bool {
         let slot = &mut self.slots[id.index()];
         let old = std::mem::replace(&mut slot.sector, sector);
         slot.sectors = sectors;
+        let passed =
+            backlog.sorted.below(old, id).is_some_and(|below| sector < self.slots[below.index()].sector);
         backlog.sorted.remove(old, id);
         backlog.sorted.insert(sector, id);
+        let before = backlog.next;
+        if passed {
+            backlog.next = self.nearer(before, Some(id), head);
+        }
+        before != backlog.next
     }
 
     /// `gone`, which may be in another queue, is about to be merged into `kept`, which is in this
@@ -373,11 +388,23 @@ mod tests {
     #[test]
     fn a_request_that_grows_keeps_its_neighbours() {
         let (mut requests, mut backlog, ids) = queue(&[2000, 1000, 3000]);
-        requests.grown_downwards(&mut backlog, ids[0], Sector(1992), 16);
+        assert!(!requests.grown_downwards(&mut backlog, ids[0], Sector(1992), 16, Sector(0)));
         assert_eq!(backlog.starting_at(Sector(1992)), Some(ids[0]));
         assert_eq!(requests.end(ids[0]), Sector(2008));
         let of = |id, above| requests.neighbour(&backlog, id, above);
         assert_eq!((of(ids[0], true), of(ids[0], false)), (Some(ids[2]), Some(ids[1])));
+    }
+
+    #[test]
+    fn a_request_that_grows_past_the_one_before_it_may_be_the_next_one() {
+        let next_after = |head| {
+            let (mut requests, mut backlog, ids) = queue(&[2000, 2000]);
+            assert_eq!(backlog.next(), Some(ids[0]));
+            let changes = requests.grown_downwards(&mut backlog, ids[1], Sector(1992), 16, Sector(head));
+            assert_eq!(changes, backlog.next() == Some(ids[1]));
+            changes
+        };
+        assert!(next_after(1000) && !next_after(1999), "the nearer one to the head");
     }
 
     #[test]
