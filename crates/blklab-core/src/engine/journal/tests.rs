@@ -144,6 +144,24 @@ fn synchronous_writes_commit_as_fsync_does() {
     }
 }
 
+/// The process works for both when the call returns.
+#[test]
+fn a_call_flushes_at_once_when_its_durable_write_has_ended() {
+    let job = format!("[a]\n{WRITER}sync=dsync\n");
+    let pauses = |host: &[(&str, &str)]| -> Vec<i64> {
+        let found = run(&job, "su800-128gb", "none", host).detail;
+        let flushes = (0..found.op.len()).filter(|&at| found.op[at] == 2);
+        flushes.map(|at| found.queued_ns[at] - found.completed_ns[at - 1]).collect()
+    };
+    let complete = Host::new(&Host::settings()).complete.0 as i64;
+    assert_eq!(pauses(&[("file_system", "ext4"), ("journal", "1")]), [0; 100]);
+    assert_eq!(
+        pauses(&[("file_system", "ext4")]),
+        [complete; 100],
+        "two calls, as the guest's driver makes them"
+    );
+}
+
 /// A kernel thread flushes after each, or commits, and the process has several under way.
 #[test]
 fn queued_durable_writes_in_a_file_are_synced_by_kernel_threads() {

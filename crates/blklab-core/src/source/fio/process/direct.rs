@@ -47,25 +47,27 @@ impl Process {
     /// (`IOMAP_DIO_NEED_SYNC`).
     #[cold]
     pub(super) fn sync_written(&mut self, world: &mut World) -> SyncProgress {
-        let waits = !self.spec.job.queueing.engine.is_queued();
-        let written = self.done.front().map(|&slot| *self.units.unit(slot));
-        let is_due = |unit: &IoUnit| {
-            let device = world.layout.device_at(FileId(unit.file), unit.offset);
-            waits
-                && unit.direction == Direction::Write
-                && (world.layout.file(FileId(unit.file)).is_device
-                    || !self.is_durable_itself(unit, &world.devices[device], world))
-        };
-        match written.filter(is_due) {
-            Some(unit) => {
+        match self.done.front().copied().filter(|&slot| self.syncs_in_call(slot, world)) {
+            Some(slot) => {
+                let file = self.units.unit(slot).file;
                 if !self.syncing.is_running() {
                     let with_times = self.spec.job.durability.mode == SyncMode::Sync;
                     self.syncing.begin_sync(world.now(), with_times);
                 }
-                self.syncing.run(&[unit.file], false, self.submitter, world)
+                self.syncing.run(&[file], false, self.submitter, world)
             }
             None => SyncProgress::Done,
         }
+    }
+
+    /// The call that has written this syncs it before it returns.
+    pub(super) fn syncs_in_call(&self, slot: u32, world: &World) -> bool {
+        let unit = self.units.unit(slot);
+        let device = world.layout.device_at(FileId(unit.file), unit.offset);
+        !self.spec.job.queueing.engine.is_queued()
+            && unit.direction == Direction::Write
+            && (world.layout.file(FileId(unit.file)).is_device
+                || !self.is_durable_itself(unit, &world.devices[device], world))
     }
 
     #[inline]

@@ -19,6 +19,14 @@ impl Process {
             return;
         }
         self.done.push_back(slot);
+        if self.spec.job.durability.mode != SyncMode::None
+            && world.has_journal()
+            && self.syncs_in_call(slot, world)
+        {
+            // It works when its call returns, after the sync.
+            self.wake_at_done = 0;
+            return world.wake(self.submitter.actor, world.now());
+        }
         let (cpu, now, cost) = (self.submitter.cpu, world.now(), world.host.complete);
         self.system += cost;
         if self.wake_at_done > 0 && self.done.len() >= self.wake_at_done {
