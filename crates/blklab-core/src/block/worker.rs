@@ -51,8 +51,8 @@ impl Block {
         }
     }
 
-    /// Marks each hardware queue whose worker waits for `thread`. True if that of a hardware queue or that of the
-    /// flushes does.
+    /// Marks the hardware queues whose workers wait for `thread`. True if there are any, or if the worker of the
+    /// flushes waits for it.
     fn mark_workers_after(&mut self, thread: ProcessId) -> bool {
         let mut any = self.flushes.worker.is_after(thread);
         if any {

@@ -398,7 +398,7 @@ impl Devices {
         self.0.each(|_, device| device.block.unplug_asleep(now, &mut device.disk));
     }
 
-    /// The process on `cpu` sleeps: the workers of the block layers run next that were woken there.
+    /// `thread` sleeps: the workers of the block layers run next that it has woken.
     #[inline(always)]
     pub fn run_workers(&mut self, now: Nanos, thread: ProcessId) {
         self.0.each(|_, device| device.block.run_worker(now, thread, &mut device.disk));

@@ -388,7 +388,7 @@ impl Process {
         self.pause(end.saturating_sub(SPINS).max(world.now()), world)
     }
 
-    /// Sleeps until that time: the workers that were woken on its CPU run meanwhile.
+    /// Sleeps until that time: the workers that it has woken run meanwhile.
     fn pause(&self, until: Nanos, world: &mut World) -> Flow {
         world.leave_cpu(self.submitter.actor);
         Flow::At(until)

@@ -24,8 +24,10 @@ impl Process {
             && self.syncs_in_call(slot, world)
         {
             // It works when its call returns, after the sync.
-            self.wake_at_done = 0;
-            return world.wake(self.submitter.actor, world.now());
+            if std::mem::take(&mut self.wake_at_done) > 0 {
+                world.wake(self.submitter.actor, world.now());
+            }
+            return;
         }
         let (cpu, now, cost) = (self.submitter.cpu, world.now(), world.host.complete);
         self.system += cost;
