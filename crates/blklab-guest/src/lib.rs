@@ -29,4 +29,6 @@ pub mod program;
 pub mod realtime;
 pub mod session;
 pub mod ticks;
+#[cfg(test)]
+mod tools;
 pub mod trace;

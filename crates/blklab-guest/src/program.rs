@@ -125,9 +125,9 @@ mod tests {
         (ended, read("stdout"), read("stderr"))
     }
 
-    // One test, because waiting takes any child that has ended.
     #[test]
     fn exit_codes_signals_and_output_are_kept() {
+        let _children = crate::tools::children();
         let (ended, out, err) = sh("echo $GREETING; echo oh >&2; exit 7");
         assert_eq!((ended.exit_code, ended.signal), (Some(7), None));
         assert_eq!((out.as_str(), err.as_str()), ("hello\n", "oh\n"));

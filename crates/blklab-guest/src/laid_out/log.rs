@@ -70,9 +70,8 @@ fn head(disk: &File, log: u64, sectors: u64) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
+    use crate::tools::ask;
 
     /// The log as mkfs.xfs leaves it: the record of an unmount.
     #[test]
@@ -80,24 +79,15 @@ mod tests {
         for (unit, options) in [(1, &["-b", "size=4096"][..]), (8, &["-s", "size=4096"])] {
             let file = tempfile::NamedTempFile::new().expect("a file");
             file.as_file().set_len(512 << 20).expect("it has holes");
-            let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-            let run = |program: &str, words: &[&str]| {
-                let run = Command::new(program).env("PATH", &path).args(words).arg(file.path()).output();
-                run.ok()
-                    .filter(|done| done.status.success())
-                    .map(|done| String::from_utf8_lossy(&done.stdout).into_owned())
-            };
-            let start = run("mkfs.xfs", &[&["-q", "-f"], options].concat())
-                .and_then(|_| run("xfs_db", &["-r", "-c", "sb 0", "-c", "print logstart"]));
-            let Some(start) = start else {
-                eprintln!("skipped: no mkfs.xfs or xfs_db here");
-                return;
-            };
+            let print = |words: &[&str]| ask("xfs_db", &[&["-r"], words].concat(), file.path());
+            let start = ask("mkfs.xfs", &[&["-q", "-f"], options].concat(), file.path())
+                .and_then(|_| print(&["-c", "sb 0", "-c", "print logstart"]));
+            let Some(start) = start else { return };
             let found = xfs(file.as_file()).expect("an XFS");
             let block: u64 =
                 start.trim().rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a number");
             let convert = format!("convert fsblock {block} daddr");
-            let sector = run("xfs_db", &["-r", "-c", &convert]).expect("it ran before");
+            let sector = print(&["-c", &convert]).expect("it ran before");
             let sector = sector.split(['(', ')']).nth(1).and_then(|word| word.parse().ok());
             assert_eq!(sector, Some(found.extents[0].0));
             assert_eq!((found.unit, found.head > 0, found.head < 64), (unit, true, true));
