@@ -63,10 +63,12 @@ impl Piece {
         among_equals.map(|place| first + place)
     }
 
+    /// Returns whether an entry before it has the same sector.
     #[inline]
-    fn insert(&mut self, sector: Sector, id: RequestId) {
+    fn insert(&mut self, sector: Sector, id: RequestId) -> bool {
         let behind_equals = self.first_from(sector.offset(1));
         self.entries.insert(behind_equals, (sector, id));
+        behind_equals > 0 && self.entries[behind_equals - 1].0 == sector
     }
 
     #[inline]
@@ -113,13 +115,15 @@ impl Sorted {
         self.first.entries.is_empty()
     }
 
+    /// Returns whether there is an entry at that sector already.
     #[inline]
-    pub fn insert(&mut self, sector: Sector, id: RequestId) {
+    pub fn insert(&mut self, sector: Sector, id: RequestId) -> bool {
         if self.pieces == 0 && self.first.entries.len() < PIECE {
-            self.first.insert(sector, id);
-        } else {
-            self.insert_in_pieces(sector, id);
+            return self.first.insert(sector, id);
         }
+        let beside = self.starting_at(sector).is_some();
+        self.insert_in_pieces(sector, id);
+        beside
     }
 
     /// Removes `id`, which was inserted with this sector. Returns its neighbours, as
@@ -314,7 +318,8 @@ mod tests {
                 };
                 match step {
                     0..=2 => {
-                        sorted.insert(Sector(sector), RequestId(turn as u32));
+                        let beside = sorted.insert(Sector(sector), RequestId(turn as u32));
+                        prop_assert_eq!(beside, first(&|s| s == sector).is_some());
                         let behind_equals = model.partition_point(|entry| entry.0 <= sector);
                         model.insert(behind_equals, (sector, turn as u32));
                     }

@@ -37,7 +37,7 @@ type Tid = u64;
 struct Inode {
     /// The tick of its times.
     tick: Option<u64>,
-    /// They are not in the inode's block yet: with `lazytime` (`I_DIRTY_TIME`), or while their process waits.
+    /// They are not in the inode's block yet, and no process is about to write them there (`I_DIRTY_TIME`).
     changed: bool,
     /// The last transaction that has a change of it (`i_sync_tid`).
     tid: Tid,
@@ -106,6 +106,8 @@ pub struct Journal {
     copying: bool,
     stream: Option<BioStream>,
     waits: Vec<(Actor, Wait)>,
+    /// Processes that have slept, or do, before they write times to the block of an inode.
+    writing: Vec<Actor>,
 }
 
 impl Journal {
@@ -126,6 +128,7 @@ impl Journal {
             copying: false,
             stream: None,
             waits: Vec::new(),
+            writing: Vec::new(),
         }
     }
 
@@ -134,7 +137,7 @@ impl Journal {
         let inode = &mut self.inodes[file.index()];
         let tick = ticks.at(now);
         // One that has slept for this does not look at the clock again.
-        if inode.tick != Some(tick) && (self.lazytime || !inode.changed) {
+        if inode.tick != Some(tick) && !self.writing.contains(&actor) {
             *inode = Inode { tick: Some(tick), changed: true, ..*inode };
         }
         if self.lazytime { Taken::Yes } else { self.take_times(file, actor, now, ticks) }
@@ -147,19 +150,28 @@ impl Journal {
 
     /// Writes changed times to the block of the inode (`ext4_dirty_inode`).
     pub fn take_times(&mut self, file: FileId, actor: Actor, now: Nanos, ticks: Ticks) -> Taken {
-        if !self.inodes[file.index()].changed {
-            return Taken::Yes;
+        match self.writing.iter().position(|&other| other == actor) {
+            Some(index) => {
+                self.writing.swap_remove(index);
+            }
+            // The first process takes the mark off before it sleeps (`__mark_inode_dirty()`): others find no change, and
+            // wait for none.
+            None if std::mem::take(&mut self.inodes[file.index()].changed) => {}
+            None => return Taken::Yes,
         }
         let (tick, due) = (ticks.at(now), self.begin(now, ticks));
         let block = JournalPlan::inode_block(file.index());
         if self.copying && self.committing.contains(&block) {
             self.waits.push((actor, Wait::Copied(block)));
+            self.writing.push(actor);
             return Taken::Asleep;
         }
-        let of_block = |number: &usize| JournalPlan::inode_block(*number) == block;
-        let others = if self.lazytime { 0..self.inodes.len() } else { file.index()..file.index() + 1 };
-        for other in others.filter(of_block) {
-            self.inodes[other].changed = false;
+        if self.lazytime {
+            let is_other =
+                |number: usize| number != file.index() && JournalPlan::inode_block(number) == block;
+            for other in (0..self.inodes.len()).filter(|&number| is_other(number)) {
+                self.inodes[other].changed = false;
+            }
         }
         self.inodes[file.index()].tid = self.now_running();
         let is_first = self.running.is_empty();
@@ -277,6 +289,11 @@ impl Journal {
         self.area.plan.head += (self.committing.len() as u64 + 2) * u64::from(BLOCK_SECTORS);
         let committed = self.committed;
         self.wake_all(woken, |wait| matches!(wait, Wait::Commit(tid) if tid <= committed));
+        // All are woken (`j_wait_done_commit`): those that wait for a later one, from the last to the first, lie down
+        // again in that order.
+        let later =
+            self.waits.extract_if(.., |(_, wait)| matches!(wait, Wait::Commit(_))).collect::<Vec<_>>();
+        self.waits.extend(later.into_iter().rev());
         self.state = State::Idle;
     }
 }
@@ -347,5 +364,83 @@ impl Journal {
             self.stream = Some(stream);
         }
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Bytes;
+    use crate::workload::journal::JournalKind;
+
+    const FILE: FileId = FileId(0);
+    const TICKS: Ticks = Ticks::per_second(1000);
+
+    fn process(number: u32) -> Actor {
+        Actor::Process(ProcessId(number))
+    }
+
+    /// One file whose inode is being copied to the journal, with changed times.
+    fn copying(lazytime: bool) -> Journal {
+        let plan = JournalPlan::in_the_middle(JournalKind::Ext4, Sector(1 << 30), Bytes(4096));
+        let mut journal = Journal::new(DeviceId(0), plan, 1, lazytime);
+        journal.committing = vec![JournalPlan::inode_block(0)];
+        (journal.copying, journal.state, journal.left) = (true, State::Logged, 2);
+        journal
+    }
+
+    #[test]
+    fn while_a_process_waits_for_the_copy_of_an_inode_others_find_no_change_there() {
+        let mut journal = copying(true);
+        let at = |ms| Nanos::from_millis(ms);
+        assert_eq!(
+            journal.writes(FILE, process(1), at(1), TICKS),
+            Taken::Yes,
+            "with lazytime only fsync takes times"
+        );
+        assert_eq!(journal.take_times(FILE, process(1), at(1), TICKS), Taken::Asleep);
+        assert_eq!(
+            journal.take_times(FILE, process(2), at(1), TICKS),
+            Taken::Yes,
+            "it syncs the last commit"
+        );
+        assert_eq!(journal.inodes[0].tid, 0);
+        // A later write is a change of its own.
+        assert_eq!(journal.writes(FILE, process(2), at(2), TICKS), Taken::Yes);
+        let mut woken = Vec::new();
+        journal.bio_ended(1, &mut woken);
+        journal.bio_ended(0, &mut woken);
+        assert_eq!(woken, [process(1), Actor::Journal]);
+        assert!(matches!(journal.take_times(FILE, process(1), at(3), TICKS), Taken::Began { .. }));
+        assert_eq!((journal.inodes[0].tid, journal.inodes[0].changed), (2, true));
+    }
+
+    #[test]
+    fn without_lazytime_only_the_first_writer_of_a_tick_waits_for_the_copy() {
+        let mut journal = copying(false);
+        let at = |ms| Nanos::from_millis(ms);
+        assert_eq!(journal.writes(FILE, process(1), at(1), TICKS), Taken::Asleep);
+        assert_eq!(journal.writes(FILE, process(2), at(1), TICKS), Taken::Yes);
+        assert_eq!(journal.writes(FILE, process(2), at(2), TICKS), Taken::Asleep);
+        let mut woken = Vec::new();
+        journal.bio_ended(1, &mut woken);
+        journal.bio_ended(0, &mut woken);
+        assert_eq!(woken, [process(2), process(1), Actor::Journal]);
+        for number in [2, 1] {
+            assert_ne!(journal.writes(FILE, process(number), at(9), TICKS), Taken::Asleep);
+        }
+        assert_eq!(journal.inodes[0].tick, Some(TICKS.at(at(2))), "they do not look at the clock again");
+    }
+
+    #[test]
+    fn the_end_of_any_commit_turns_round_the_order_of_those_that_wait_for_a_later_one() {
+        let mut journal = copying(true);
+        journal.waits =
+            [(1, 1), (2, 1), (3, 2), (4, 2)].map(|(number, tid)| (process(number), Wait::Commit(tid))).into();
+        let mut woken = Vec::new();
+        journal.ended(&mut woken);
+        assert_eq!(woken, [process(2), process(1)]);
+        journal.ended(&mut woken);
+        assert_eq!(woken[2..], [process(3), process(4)]);
     }
 }

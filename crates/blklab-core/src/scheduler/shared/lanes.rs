@@ -4,9 +4,17 @@
 //! A lane holds the requests of one direction (and one priority level). Each waiting
 //! request is in its lane's sorted list, in its lane's FIFO and in the merge index, and
 //! leaves all three at once.
+//!
+//! Of several requests at one sector, which only processes that read the same data have, a bio is put in front of that at
+//! which the kernel's search of its tree ends (`elv_rb_find`), so its shape decides. It is kept from the first such
+//! request on, and is the kernel's once the lane has been empty.
+
+use std::cmp::Ordering;
+use std::iter;
 
 use super::merge::MergeIndex;
 use crate::containers::lists::{Links, List};
+use crate::containers::rbtree::{Found, Trees};
 use crate::containers::sorted::Sorted;
 use crate::request::{Bio, RequestId};
 use crate::scheduler::{Merge, Queue};
@@ -37,6 +45,8 @@ pub(in crate::scheduler) struct Lanes<const N: usize> {
     slots: Vec<Waiting>,
     links: Links,
     merges: MergeIndex,
+    /// The kernel's trees of the lanes, once two requests have begun at one sector.
+    trees: Option<Trees>,
     waiting: usize,
 }
 
@@ -49,6 +59,7 @@ impl<const N: usize> Lanes<N> {
             slots: Vec::with_capacity(requests),
             links: Links::with_capacity(requests),
             merges: MergeIndex::with_capacity(requests),
+            trees: None,
             waiting: 0,
         }
     }
@@ -72,11 +83,34 @@ impl<const N: usize> Lanes<N> {
         }
         let sector = queue.requests[id].sector;
         self.slots[id.index()] = Waiting { expires, sector, lane: lane as u8 };
-        let to = &mut self.lanes[lane];
-        to.sorted.insert(sector, id);
-        self.links.push_back(&mut to.fifo, id);
+        self.sort_in(sector, id, lane);
+        self.links.push_back(&mut self.lanes[lane].fifo, id);
         self.merges.insert(queue, id);
         self.waiting += 1;
+    }
+
+    #[inline]
+    fn sort_in(&mut self, sector: Sector, id: RequestId, lane: usize) {
+        let is_beside = self.lanes[lane].sorted.insert(sector, id);
+        if is_beside | self.trees.is_some() {
+            self.link(id, lane);
+        }
+    }
+
+    /// Inserts a request that is sorted in into its lane's tree.
+    #[cold]
+    fn link(&mut self, id: RequestId, lane: usize) {
+        if self.trees.is_none() {
+            let mut trees = Trees::new(N);
+            for (number, one) in self.lanes.iter().enumerate() {
+                let oldest_first = iter::successors(one.fifo.first(), |&other| self.links.after(other));
+                for other in oldest_first.filter(|&other| other != id) {
+                    insert(&mut trees, &self.slots, number, other);
+                }
+            }
+            self.trees = Some(trees);
+        }
+        self.trees.as_mut().into_iter().for_each(|trees| insert(trees, &self.slots, lane, id));
     }
 
     /// Removes the waiting request.
@@ -86,6 +120,9 @@ impl<const N: usize> Lanes<N> {
         self.slots[id.index()].lane = NOWHERE;
         let from = &mut self.lanes[usize::from(lane)];
         from.sorted.remove(sector, id);
+        if let Some(trees) = &mut self.trees {
+            trees.remove(usize::from(lane), id.0);
+        }
         self.links.remove(&mut from.fifo, id);
         self.merges.remove(id);
         self.waiting -= 1;
@@ -136,9 +173,16 @@ impl<const N: usize> Lanes<N> {
         lane: usize,
         front_merges: bool,
     ) -> Option<Merge> {
-        let sorted = &self.lanes[lane].sorted;
         let end = bio.sector.offset(bio.sectors);
-        self.merges.find(queue, bio, || front_merges.then(|| sorted.starting_at(end)).flatten())
+        let Lanes { lanes, slots, merges, trees, .. } = self;
+        let beginning = || match trees {
+            None => lanes[lane].sorted.starting_at(end),
+            Some(trees) => match trees.search(lane, |node| end.cmp(&slots[node as usize].sector)) {
+                Found::At(node) => Some(RequestId(node)),
+                Found::Below(_) => None,
+            },
+        };
+        merges.find(queue, bio, || front_merges.then(beginning).flatten())
     }
 
     /// See [`Scheduler::bio_merged`](crate::scheduler::Scheduler::bio_merged).
@@ -146,11 +190,14 @@ impl<const N: usize> Lanes<N> {
         match merge {
             Merge::Back(id) => self.merges.grown(id, queue.requests[id].end()),
             Merge::Front(id) => {
-                let slot = &mut self.slots[id.index()];
-                let sorted = &mut self.lanes[usize::from(slot.lane)].sorted;
-                sorted.remove(slot.sector, id);
-                slot.sector = queue.requests[id].sector;
-                sorted.insert(slot.sector, id);
+                let Waiting { sector: before, lane, .. } = self.slots[id.index()];
+                let (lane, sector) = (usize::from(lane), queue.requests[id].sector);
+                self.lanes[lane].sorted.remove(before, id);
+                if let Some(trees) = &mut self.trees {
+                    trees.remove(lane, id.0);
+                }
+                self.slots[id.index()].sector = sector;
+                self.sort_in(sector, id, lane);
                 self.merges.grown_downwards(id);
             }
         }
@@ -184,5 +231,14 @@ impl<const N: usize> Lanes<N> {
             self.remove(gone);
         }
         self.merges.grown(kept, queue.requests[gone].end());
+    }
+}
+
+/// Behind those at the same sector (`elv_rb_add`).
+fn insert(trees: &mut Trees, slots: &[Waiting], lane: usize, id: RequestId) {
+    let sector_of = |node: u32| slots[node as usize].sector;
+    let behind = |node| sector_of(id.0).cmp(&sector_of(node)).then(Ordering::Greater);
+    if let Found::Below(place) = trees.search(lane, behind) {
+        trees.insert(lane, id.0, place);
     }
 }

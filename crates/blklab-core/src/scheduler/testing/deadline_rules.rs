@@ -312,3 +312,20 @@ fn a_request_that_goes_because_of_its_age_is_noted() {
     let aged: Vec<_> = rig.decisions().into_iter().filter(|(_, what)| *what == Decision::Aged).collect();
     assert_eq!(aged, [(ProcessId(4), Decision::Aged)]);
 }
+
+/// As processes that read the same data have them. The first one is above a request at 5000 in the kernel's tree until
+/// the second turns it round that, and is the root from then on.
+#[test]
+fn of_requests_at_one_sector_a_bio_goes_in_front_of_that_at_which_the_kernels_search_ends() {
+    for name in BOTH {
+        for (beside, found) in [(1, 0), (2, 1), (3, 1), (4, 1)] {
+            let mut rig = Rig::new(name, &[]);
+            // So the cache of one request has another one.
+            rig.submit(bio(Read, 5000));
+            let waits = |submitted| if let Submitted::Waits(id) = submitted { id } else { panic!("{name}") };
+            let ids: Vec<_> = (0..beside).map(|_| waits(rig.submit(bio(Read, 100)))).collect();
+            let Submitted::Merged(Merge::Front(front)) = rig.submit(bio(Read, 92)) else { panic!("{name}") };
+            assert_eq!(front, ids[found], "{name}: of {beside}");
+        }
+    }
+}
