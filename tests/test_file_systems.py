@@ -174,6 +174,9 @@ ONE_FILE = {
     # XFS's log is pushed by a worker, in its turn among the processes.
     "commits": "[w]\nrw=randrw\nrwmixread=70\nbs=4k\nsize=64m\nioengine=libaio\niodepth=4\n"
     "fsync=1\nnumjobs=2\n[r]\nrw=randread\nbs=8k\noffset=64m\nsize=64m\nthinktime=330\n",
+    # Of two that sync one inode beside a commit the second waits for the commit before.
+    "four-sync": "[w]\nrw=randwrite\nbs=256k\nsize=64m\nioengine=libaio\niodepth=4\n"
+    "fsync=16\nnumjobs=4\n",
 }
 
 
@@ -195,6 +198,62 @@ def test_processes_of_one_file_are_the_same_to_the_last_digit(
         kernel=kernel.key,
     )
     assert len(found.cells) == len(jobs) * 2 * 2
+    others = [cell for cell in found.cells if cell.sim != cell.kernel]
+    assert [(cell.load, cell.place, cell.scheduler) for cell in others] == []
+
+
+WAITING = """[global]
+filename=area
+direct=1
+time_based
+runtime=500ms
+[big]
+rw=randrw
+bs=256k
+size=128m
+ioengine=libaio
+iodepth=8
+[small]
+rw=randwrite
+bs=8k
+offset=128m
+size=64m
+ioengine=libaio
+iodepth=16
+numjobs=4
+[sync]
+rw=randwrite
+bs=8k
+offset=192m
+size=64m
+ioengine=libaio
+iodepth=16
+fsync=1
+[read]
+rw=rw
+rwmixread=90
+bs=512k
+offset=256m
+size=64m
+fsync=16
+"""
+"""More I/Os than a SATA disk has requests for, beside a process that commits."""
+
+
+def test_processes_that_wait_for_a_record_or_for_requests_are_woken_as_in_linux(
+    kernel: cache.Kernel, tmp_path: Path
+) -> None:
+    for kind in ("ext4", "xfs"):
+        needs(kind)
+    job = tmp_path / "waiting.fio"
+    job.write_text(WAITING, encoding="utf-8")
+    found = blklab.verify(
+        jobs=[job],
+        disks=[SSD],
+        schedulers=["kyber", "mq-deadline"],
+        file_systems=["ext4:lazytime", "xfs:lazytime"],
+        kernel=kernel.key,
+    )
     others = [cell for cell in found.cells if cell.sim != cell.kernel]
     assert [(cell.load, cell.place, cell.scheduler) for cell in others] == []
 

@@ -396,6 +396,7 @@ impl<S: Source> Engine<S> {
                 Owner::Sleeper(actor) => self.world.wake(actor, self.world.now()),
             }
         }
+        self.world.run_journals_worker();
     }
 
     fn finish(self) -> Measured<S::Measured> {

@@ -40,6 +40,8 @@ pub struct World {
     flushers: Few<FlusherTimer>,
     /// Reused between calls.
     pub(super) woken: Vec<Actor>,
+    /// Those that a worker of the journal wakes; see [`World::run_journals_worker`].
+    woken_by_worker: Vec<Actor>,
 }
 
 impl World {
@@ -58,6 +60,7 @@ impl World {
             journal: None,
             flushers: Few::new((0..cache.backings()).map(|_| FlusherTimer::default())),
             woken: Vec::new(),
+            woken_by_worker: Vec::new(),
             cache,
         }
     }
@@ -282,12 +285,22 @@ impl World {
     /// A bio of the journal's thread has completed.
     pub fn journal_bio_ended(&mut self, block: u32) {
         let Some(journal) = &mut self.journal else { return };
-        journal.bio_ended(block, &mut self.woken);
-        if journal.wakes_with_high_priority() {
-            let now = self.clock.now();
-            self.woken.drain(..).for_each(|actor| self.wakeups.wake_before_threads(actor, now));
+        if journal.has_worker() {
+            return journal.bio_ended(block, &mut self.woken_by_worker);
         }
+        journal.bio_ended(block, &mut self.woken);
         self.wake_all_woken();
+    }
+
+    /// A worker of the journal, which has been woken by the end of commands, wakes those that wait for a record: after
+    /// all that the interrupt wakes, and before other workers run.
+    #[inline]
+    pub fn run_journals_worker(&mut self) {
+        if !self.woken_by_worker.is_empty() {
+            self.pass_on_request();
+            let now = self.clock.now();
+            self.woken_by_worker.drain(..).for_each(|actor| self.wakeups.wake_before_threads(actor, now));
+        }
     }
 
     /// Requests may have become free: wakes the sleepers that are next.

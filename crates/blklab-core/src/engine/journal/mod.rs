@@ -123,7 +123,7 @@ impl Journal {
     }
 
     /// Actors that wait for its bios are woken by a worker of high priority (`xlog_ioend_work`).
-    pub fn wakes_with_high_priority(&self) -> bool {
+    pub fn has_worker(&self) -> bool {
         matches!(self, Journal::Xfs(_))
     }
 
