@@ -17,6 +17,10 @@ pub struct EventQueue {
     entries: u32,
 }
 
+/// A place among entries of one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn(u32);
+
 impl Default for EventQueue {
     fn default() -> Self {
         EventQueue { first: (NEVER, 0), rest: BinaryHeap::new(), entries: 0 }
@@ -27,9 +31,22 @@ impl EventQueue {
     /// Adds an entry that is due `at`, before [`u64::MAX`].
     #[inline]
     pub fn push(&mut self, at: u64, payload: u32) {
-        debug_assert!(at < NEVER);
+        let turn = self.turn();
+        self.push_in_turn(at, turn, payload);
+    }
+
+    /// The place among entries of one time that the next one would have, for [`EventQueue::push_in_turn`].
+    #[inline]
+    pub fn turn(&mut self) -> Turn {
         self.entries = self.entries.wrapping_add(1);
-        let entry = (at, u64::from(self.entries) << 32 | u64::from(payload));
+        Turn(self.entries)
+    }
+
+    /// As [`EventQueue::push`], in the place of an earlier time.
+    #[inline]
+    pub fn push_in_turn(&mut self, at: u64, turn: Turn, payload: u32) {
+        debug_assert!(at < NEVER);
+        let entry = (at, u64::from(turn.0) << 32 | u64::from(payload));
         let later = if entry < self.first { std::mem::replace(&mut self.first, entry) } else { entry };
         if later.0 != NEVER {
             self.rest.push(Reverse(u128::from(later.0) << 64 | u128::from(later.1)));
@@ -58,6 +75,16 @@ impl EventQueue {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn an_entry_in_an_earlier_turn_leaves_before_later_ones_of_its_time() {
+        let mut queue = EventQueue::default();
+        let turn = queue.turn();
+        queue.push(5, 1);
+        queue.push(4, 2);
+        queue.push_in_turn(5, turn, 3);
+        assert_eq!([queue.pop(), queue.pop(), queue.pop()], [Some((4, 2)), Some((5, 3)), Some((5, 1))]);
+    }
 
     proptest! {
         #[test]

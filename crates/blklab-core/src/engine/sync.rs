@@ -5,6 +5,7 @@
 
 use super::journal::{self, Forced, Forcing};
 use super::page_io::{Asleep, PageWork, Submitter, Wait};
+use super::wakeups::Wakeups;
 use super::world::World;
 use crate::block::{BioStream, Manner};
 use crate::device::Device;
@@ -12,6 +13,7 @@ use crate::owner::{Actor, Owner};
 use crate::pagecache::{FileId, SyncCursor, SyncStep};
 use crate::request::{Bio, Op};
 use crate::units::{Nanos, Sector};
+use blklab_base::event_queue::Turn;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Phase {
@@ -46,12 +48,14 @@ pub struct Syncing {
     begun: Nanos,
     /// fsync, not fdatasync.
     with_times: bool,
-    /// See [`Syncing::goes_on`].
+    /// After what it waits for the call has other files to sync.
     goes_on: bool,
     cursor: Option<SyncCursor>,
     pages: PageWork,
     /// A flush for which there was no request yet.
     flush: Option<BioStream>,
+    /// That in which its process was woken last.
+    turn: Option<Turn>,
     forcing: Forcing,
 }
 
@@ -80,16 +84,13 @@ impl Syncing {
         self.phase != Phase::Idle
     }
 
-    /// A disk has completed a flush; true if it was the last one that the call waits for now.
-    pub fn flush_ended(&mut self) -> bool {
+    /// A disk has completed a flush: wakes the actor if it was the last one that the call waits for now.
+    pub fn flush_ended(&mut self, actor: Actor, wakeups: &mut Wakeups, now: Nanos) {
         let Phase::Flushing { left, .. } = &mut self.phase else { unreachable!("a flush ends once") };
         *left -= 1;
-        *left == 0 && self.flush.is_none()
-    }
-
-    /// After what it waits for the call has other files to sync.
-    pub fn goes_on(&self) -> bool {
-        self.goes_on
+        if *left == 0 && self.flush.is_none() {
+            wakeups.wake_in_turn(actor, now);
+        }
     }
 
     /// Continues to make `files` durable; `buffered`: they may have dirty pages.
@@ -100,6 +101,7 @@ impl Syncing {
         submitter: Submitter,
         world: &mut World,
     ) -> SyncProgress {
+        self.turn = world.wakeups.take_turn(submitter.actor);
         loop {
             let progress = match self.phase {
                 Phase::Idle => return SyncProgress::Done,
@@ -111,7 +113,7 @@ impl Syncing {
                 Phase::File(at) => self.write_file(FileId(files[at]), at, buffered, submitter, world),
                 Phase::Committing(at) => self.commit(FileId(files[at]), at, submitter, world),
                 Phase::Returning(at) => {
-                    self.phase = Phase::Times(at + 1);
+                    self.phase = if world.journal.is_some() { Phase::Times(at + 1) } else { Phase::Idle };
                     SyncProgress::Done
                 }
                 Phase::Flushing { of, .. } => {
@@ -184,16 +186,27 @@ impl Syncing {
             }
             Forced::Done => {}
         }
-        self.phase = Phase::Returning(at);
         let ends_with_flush = world.devices.iter().any(|device| device.block.has_volatile_write_cache());
-        if self.goes_on || !ends_with_flush || submitter.actor.is_kernels() {
+        self.work_and_return(at, ends_with_flush, submitter, world)
+    }
+
+    /// The call has what it waited for. If it ends now, its process works when it runs, after what the ends of other
+    /// I/Os on its CPU cost.
+    fn work_and_return(
+        &mut self,
+        at: usize,
+        works: bool,
+        submitter: Submitter,
+        world: &mut World,
+    ) -> SyncProgress {
+        self.phase = Phase::Returning(at);
+        if !works || self.goes_on || submitter.actor.is_kernels() {
             return SyncProgress::Done;
         }
-        // Its process works when it returns, as after a flush.
         let now = world.now();
         let until = world.cpus.work_woken(submitter.cpu, now, world.host.complete);
         if until > now {
-            world.wake(submitter.actor, until);
+            world.wakeups.sleep_in_turn(submitter.actor, until, self.turn);
             return SyncProgress::Asleep;
         }
         SyncProgress::Done
@@ -202,6 +215,7 @@ impl Syncing {
     /// Flushes each device that has one of `files` and a volatile write cache.
     fn flush(&mut self, files: &[u32], submitter: Submitter, world: &mut World) -> SyncProgress {
         let Phase::Flushing { next, left, of } = &mut self.phase else { return SyncProgress::Asleep };
+        let has_slept = *next == u16::MAX;
         let now = world.now();
         let World { devices, layout, .. } = world;
         for (id, device) in devices.iter_mut().skip(usize::from(*next)) {
@@ -226,8 +240,8 @@ impl Syncing {
         if *left > 0 {
             return SyncProgress::Asleep;
         }
-        self.phase = if world.journal.is_some() { Phase::Times(*of + 1) } else { Phase::Idle };
-        SyncProgress::Done
+        let of = *of;
+        self.work_and_return(of, has_slept, submitter, world)
     }
 
     /// Writes the dirty pages of these bytes and waits for them (`filemap_write_and_wait_range`).

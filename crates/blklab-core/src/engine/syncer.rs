@@ -47,7 +47,7 @@ pub fn run(number: u32, world: &mut World) -> Option<(ProcessId, u32)> {
 
 /// A flush for the thread has ended.
 pub fn flush_ended(number: u32, world: &mut World) {
-    if world.syncers[number as usize].syncing.flush_ended() {
-        world.wake(Actor::Syncer(number), world.now());
-    }
+    let now = world.now();
+    let World { syncers, wakeups, .. } = world;
+    syncers[number as usize].syncing.flush_ended(Actor::Syncer(number), wakeups, now);
 }

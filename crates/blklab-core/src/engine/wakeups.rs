@@ -6,7 +6,7 @@ use crate::owner::Actor;
 use crate::pagecache::BackingId;
 use crate::request::ProcessId;
 use crate::units::Nanos;
-use blklab_base::event_queue::EventQueue;
+use blklab_base::event_queue::{EventQueue, Turn};
 
 /// The number of the first flusher among the timers; those of processes are smaller.
 const FLUSHERS: u32 = 1 << 31;
@@ -20,6 +20,8 @@ const JOURNAL: [u32; 2] = [u32::MAX, u32::MAX - 1];
 pub struct Wakeups {
     ready: VecDeque<Actor>,
     timers: EventQueue,
+    /// Of actors that are ready; see [`Wakeups::wake_in_turn`].
+    turns: Vec<(Actor, Turn)>,
     /// Per process: it is in `ready` or has a timer; it is not woken a second time.
     scheduled: Vec<bool>,
     /// The same per flusher.
@@ -38,6 +40,7 @@ impl Wakeups {
         Wakeups {
             ready: VecDeque::with_capacity(processes + flushers),
             timers: EventQueue::default(),
+            turns: Vec::new(),
             scheduled: vec![false; processes],
             flushers_scheduled: vec![false; flushers],
             syncers_scheduled: Vec::new(),
@@ -80,26 +83,30 @@ impl Wakeups {
         if at <= now {
             self.ready.push_back(actor);
         } else {
-            let payload = match actor {
-                Actor::Process(process) => process.0,
-                Actor::Flusher(backing) => FLUSHERS + u32::from(backing.0),
-                Actor::Syncer(number) => SYNCERS + number,
-                Actor::Journal => JOURNAL[0],
-                Actor::JournalTimer => JOURNAL[1],
-            };
-            self.timers.push(at.0, payload);
+            self.timers.push(at.0, payload(actor));
         }
     }
 
-    /// Lets a sleeping actor run now, before the kernel's threads that are awake.
-    pub fn wake_before_threads(&mut self, actor: Actor, now: Nanos) {
-        let awake = self.ready.len();
-        self.wake(actor, now, now);
-        let place = self.ready.iter().position(|other| other.is_kernels());
-        if let Some(place) = place.filter(|&place| place < awake && awake < self.ready.len()) {
-            self.ready.pop_back();
-            self.ready.insert(place, actor);
+    /// Lets a sleeping actor run now. If it then works first, it has its turn of now among those that go on at the same
+    /// time: its work begins when it runs, and that of an I/O's end at once, but a kernel sets both timers in turn.
+    pub fn wake_in_turn(&mut self, actor: Actor, now: Nanos) {
+        if !*self.scheduled(actor) {
+            self.turns.push((actor, self.timers.turn()));
+            self.wake(actor, now, now);
         }
+    }
+
+    /// The turn in which an actor that runs was woken.
+    pub fn take_turn(&mut self, actor: Actor) -> Option<Turn> {
+        let place = self.turns.iter().position(|turn| turn.0 == actor)?;
+        Some(self.turns.swap_remove(place).1)
+    }
+
+    /// Lets an actor that runs go on `at` a later time, in that turn if it has one.
+    pub fn sleep_in_turn(&mut self, actor: Actor, at: Nanos, turn: Option<Turn>) {
+        *self.scheduled(actor) = true;
+        let turn = turn.unwrap_or_else(|| self.timers.turn());
+        self.timers.push_in_turn(at.0, turn, payload(actor));
     }
 
     /// Moves actors with expired timers to the ready list.
@@ -154,6 +161,18 @@ impl Wakeups {
     }
 }
 
+/// The number of an actor among the timers.
+#[inline]
+fn payload(actor: Actor) -> u32 {
+    match actor {
+        Actor::Process(process) => process.0,
+        Actor::Flusher(backing) => FLUSHERS + u32::from(backing.0),
+        Actor::Syncer(number) => SYNCERS + number,
+        Actor::Journal => JOURNAL[0],
+        Actor::JournalTimer => JOURNAL[1],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,14 +203,18 @@ mod tests {
     }
 
     #[test]
-    fn an_actor_may_be_woken_before_the_kernels_threads_but_not_before_others() {
-        let (mut wakeups, now) = (Wakeups::new(2, 2), Nanos(5));
-        for actor in [FIRST, Actor::Syncer(0), Actor::Journal] {
-            wakeups.wake(actor, now, now);
-        }
-        wakeups.wake_before_threads(SECOND, now);
-        wakeups.wake_before_threads(FIRST, now);
-        assert_eq!(drain(&mut wakeups), [FIRST, SECOND, Actor::Syncer(0), Actor::Journal]);
+    fn an_actor_that_works_first_goes_on_in_the_turn_in_which_it_was_woken() {
+        let (mut wakeups, now, later) = (Wakeups::new(2, 2), Nanos(5), Nanos(9));
+        wakeups.wake_in_turn(FIRST, now);
+        // An I/O of another one ends, and its work begins at once.
+        wakeups.wake(SECOND, later, now);
+        assert_eq!(drain(&mut wakeups), [FIRST]);
+        wakeups.begin(FIRST);
+        let turn = wakeups.take_turn(FIRST);
+        wakeups.sleep_in_turn(FIRST, later, turn);
+        wakeups.expire(later);
+        assert_eq!(drain(&mut wakeups), [FIRST, SECOND]);
+        assert_eq!(wakeups.take_turn(FIRST), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::flusher::FlusherTimer;
 use super::inode_lock::{Hold, InodeLocks};
 use super::journal::{Journal, Taken};
 use super::page_io::{PageIos, Wait};
+use super::sync::Syncing;
 use super::syncer::{self, Syncer};
 use super::wakeups::Wakeups;
 use crate::containers::few::Few;
@@ -293,14 +294,19 @@ impl World {
     }
 
     /// A worker of the journal, which has been woken by the end of commands, wakes those that wait for a record: after
-    /// all that the interrupt wakes, and before other workers run.
+    /// all that the interrupt wakes.
     #[inline]
     pub fn run_journals_worker(&mut self) {
         if !self.woken_by_worker.is_empty() {
             self.pass_on_request();
             let now = self.clock.now();
-            self.woken_by_worker.drain(..).for_each(|actor| self.wakeups.wake_before_threads(actor, now));
+            self.woken_by_worker.drain(..).for_each(|actor| self.wakeups.wake_in_turn(actor, now));
         }
+    }
+
+    /// A flush of a process has ended.
+    pub fn flush_ended(&mut self, syncing: &mut Syncing, process: Actor) {
+        syncing.flush_ended(process, &mut self.wakeups, self.clock.now());
     }
 
     /// Requests may have become free: wakes the sleepers that are next.

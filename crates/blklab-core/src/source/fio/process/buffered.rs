@@ -5,15 +5,7 @@ use super::*;
 impl Process {
     /// A flush of this process has completed.
     pub fn flush_ended(&mut self, world: &mut World) {
-        if !self.syncing.flush_ended() {
-            return;
-        }
-        let now = world.now();
-        let at = match self.syncing.goes_on() {
-            true => now,
-            false => world.cpus.work_woken(self.submitter.cpu, now, world.host.complete),
-        };
-        world.wake(self.submitter.actor, at);
+        world.flush_ended(&mut self.syncing, self.submitter.actor);
     }
 
     /// Begins a buffered I/O, once it has the file's lock.
