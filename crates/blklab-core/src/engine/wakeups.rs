@@ -20,7 +20,7 @@ const JOURNAL: [u32; 2] = [u32::MAX, u32::MAX - 1];
 pub struct Wakeups {
     ready: VecDeque<Actor>,
     timers: EventQueue,
-    /// Of actors that are ready; see [`Wakeups::wake_in_turn`].
+    /// Those of actors that are ready; see [`Wakeups::wake_in_turn`].
     turns: Vec<(Actor, Turn)>,
     /// Per process: it is in `ready` or has a timer; it is not woken a second time.
     scheduled: Vec<bool>,
