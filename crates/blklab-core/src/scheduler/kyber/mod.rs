@@ -57,7 +57,7 @@ const BATCHES: [u32; DOMAINS] = [16, 8, 1, 1];
 /// Latency target for discards; the others are tunable.
 const DISCARD_TARGET: Nanos = Nanos::from_secs(5);
 
-/// The time from a completion to the check of latencies (`HZ / 10`).
+/// The time from a completion to the check of latencies (`HZ / 10`), before the kernel's timer rounds it up.
 const PERIOD: Nanos = Nanos::from_millis(100);
 
 /// The part of a queue's requests that is not only for synchronous reads, in percent.
@@ -138,11 +138,15 @@ impl Kyber {
         usize::from(cpu).min(self.cpus.len() - 1)
     }
 
-    /// Keeps the latencies of an I/O that ends at `now` until they are checked.
+    /// Keeps the latencies of an I/O that ends now until they are checked. A timer that is set fires before one that
+    /// would be set now (`timer_reduce`).
     #[inline]
-    fn record(&mut self, now: Nanos, domain: usize, total: Nanos, in_disk: Nanos) {
+    fn record(&mut self, queue: &Queue<'_>, domain: usize, total: Nanos, in_disk: Nanos) {
         self.judge.record(domain, total, in_disk);
-        self.timer = self.timer.min(now + PERIOD);
+        if self.timer == Nanos::NEVER {
+            let ticks = queue.limits.ticks;
+            self.timer = ticks.timer(queue.now, ticks.span(PERIOD));
+        }
     }
 
     /// The tokens of the operation's domain, and how many are in use (`*_tokens` in debugfs).
@@ -293,7 +297,7 @@ impl Scheduler for Kyber {
         if domain < MEASURED {
             let total = queue.now.saturating_sub(request.inserted);
             let in_disk = queue.now.saturating_sub(request.issued);
-            self.record(queue.now, domain, total, in_disk);
+            self.record(queue, domain, total, in_disk);
         }
         self.return_token(id, domain);
     }
@@ -301,7 +305,7 @@ impl Scheduler for Kyber {
     /// It counts as a write. That it never went to the disk makes its time there the time since boot, far
     /// above the target (`io_start_time_ns` is zero in `kyber_completed_request`).
     fn flush_ended(&mut self, queue: &Queue<'_>, since: Nanos) {
-        self.record(queue.now, domain(Op::Write), queue.now.saturating_sub(since), Nanos::NEVER);
+        self.record(queue, domain(Op::Write), queue.now.saturating_sub(since), Nanos::NEVER);
     }
 
     fn woken(&mut self) -> Option<u16> {
