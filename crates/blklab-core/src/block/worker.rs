@@ -51,8 +51,8 @@ impl Block {
         }
     }
 
-    /// Marks the hardware queues whose workers wait for `thread`. True if there are any, or if the worker of the
-    /// flushes waits for it.
+    /// Marks each hardware queue with a worker that waits for `thread`. Returns whether any worker does, that of the
+    /// flushes included.
     fn mark_workers_after(&mut self, thread: ProcessId) -> bool {
         let mut any = self.flushes.worker.is_after(thread);
         if any {

@@ -121,9 +121,7 @@ impl Sorted {
         if self.pieces == 0 && self.first.entries.len() < PIECE {
             return self.first.insert(sector, id);
         }
-        let beside = self.starting_at(sector).is_some();
-        self.insert_in_pieces(sector, id);
-        beside
+        self.insert_in_pieces(sector, id)
     }
 
     /// Removes `id`, which was inserted with this sector. Returns its neighbours, as
@@ -234,16 +232,18 @@ impl Sorted {
         found.expect(SORTED_IN)
     }
 
-    fn insert_in_pieces(&mut self, sector: Sector, id: RequestId) {
+    /// The last entry at that sector is in the piece into which the new one goes, as it is not above the sector.
+    fn insert_in_pieces(&mut self, sector: Sector, id: RequestId) -> bool {
         let mut piece = self.piece_of(sector.offset(1));
         if self.piece(piece).entries.len() == PIECE {
             self.cut(piece);
             piece = self.piece_of(sector.offset(1));
         }
         let to = self.piece_mut(piece);
-        to.insert(sector, id);
+        let beside = to.insert(sector, id);
         to.low = to.entries[0].0;
         self.len_of_more += usize::from(piece > 0);
+        beside
     }
 
     /// The upper half of a full piece becomes the next piece.

@@ -289,8 +289,7 @@ impl Journal {
         self.area.plan.head += (self.committing.len() as u64 + 2) * u64::from(BLOCK_SECTORS);
         let committed = self.committed;
         self.wake_all(woken, |wait| matches!(wait, Wait::Commit(tid) if tid <= committed));
-        // All are woken (`j_wait_done_commit`): those that wait for a later one, from the last to the first, lie down
-        // again in that order.
+        // All are woken (`j_wait_done_commit`), the last first, and in this order those for a later one wait again.
         let later =
             self.waits.extract_if(.., |(_, wait)| matches!(wait, Wait::Commit(_))).collect::<Vec<_>>();
         self.waits.extend(later.into_iter().rev());
@@ -380,7 +379,7 @@ mod tests {
         Actor::Process(ProcessId(number))
     }
 
-    /// One file whose inode is being copied to the journal, with changed times.
+    /// A journal of one file, to which the inode of that file is being copied.
     fn copying(lazytime: bool) -> Journal {
         let plan = JournalPlan::in_the_middle(JournalKind::Ext4, Sector(1 << 30), Bytes(4096));
         let mut journal = Journal::new(DeviceId(0), plan, 1, lazytime);

@@ -83,17 +83,29 @@ impl<const N: usize> Lanes<N> {
         }
         let sector = queue.requests[id].sector;
         self.slots[id.index()] = Waiting { expires, sector, lane: lane as u8 };
-        self.sort_in(sector, id, lane);
+        self.sort_in(id);
         self.links.push_back(&mut self.lanes[lane].fifo, id);
         self.merges.insert(queue, id);
         self.waiting += 1;
     }
 
+    /// Sorts a request into its lane by its slot's sector.
     #[inline]
-    fn sort_in(&mut self, sector: Sector, id: RequestId, lane: usize) {
-        let is_beside = self.lanes[lane].sorted.insert(sector, id);
+    fn sort_in(&mut self, id: RequestId) {
+        let Waiting { sector, lane, .. } = self.slots[id.index()];
+        let is_beside = self.lanes[usize::from(lane)].sorted.insert(sector, id);
         if is_beside | self.trees.is_some() {
-            self.link(id, lane);
+            self.link(id, lane.into());
+        }
+    }
+
+    /// The opposite of [`Lanes::sort_in`].
+    #[inline]
+    fn sort_out(&mut self, id: RequestId) {
+        let Waiting { sector, lane, .. } = self.slots[id.index()];
+        self.lanes[usize::from(lane)].sorted.remove(sector, id);
+        if let Some(trees) = &mut self.trees {
+            trees.remove(lane.into(), id.0);
         }
     }
 
@@ -116,14 +128,9 @@ impl<const N: usize> Lanes<N> {
     /// Removes the waiting request.
     #[inline]
     pub fn remove(&mut self, id: RequestId) {
-        let Waiting { sector, lane, .. } = self.slots[id.index()];
-        self.slots[id.index()].lane = NOWHERE;
-        let from = &mut self.lanes[usize::from(lane)];
-        from.sorted.remove(sector, id);
-        if let Some(trees) = &mut self.trees {
-            trees.remove(usize::from(lane), id.0);
-        }
-        self.links.remove(&mut from.fifo, id);
+        self.sort_out(id);
+        let lane = std::mem::replace(&mut self.slots[id.index()].lane, NOWHERE);
+        self.links.remove(&mut self.lanes[usize::from(lane)].fifo, id);
         self.merges.remove(id);
         self.waiting -= 1;
     }
@@ -190,14 +197,9 @@ impl<const N: usize> Lanes<N> {
         match merge {
             Merge::Back(id) => self.merges.grown(id, queue.requests[id].end()),
             Merge::Front(id) => {
-                let Waiting { sector: before, lane, .. } = self.slots[id.index()];
-                let (lane, sector) = (usize::from(lane), queue.requests[id].sector);
-                self.lanes[lane].sorted.remove(before, id);
-                if let Some(trees) = &mut self.trees {
-                    trees.remove(lane, id.0);
-                }
-                self.slots[id.index()].sector = sector;
-                self.sort_in(sector, id, lane);
+                self.sort_out(id);
+                self.slots[id.index()].sector = queue.requests[id].sector;
+                self.sort_in(id);
                 self.merges.grown_downwards(id);
             }
         }
