@@ -230,3 +230,18 @@ fn a_process_goes_on_one_interrupt_after_its_command_has_ended() {
         assert_eq!(run.disk.service_ns / run.disk.read_ios, 5_000_000, "the disk's own time");
     }
 }
+
+#[test]
+fn a_process_whose_time_comes_during_an_interrupt_goes_on_after_those_that_it_wakes() {
+    // The first one's command ends, the second one waits for its tag. Then the third one wants it, when it starts or
+    // when it has worked.
+    let job = "[global]\nrw=read\nbs=4k\nio_size=4k\ndirect=1\nfilename=/dev/disk\n\
+               [1]\n[2]\nstartdelay=500us\n[3]\nstartdelay=1050us\n";
+    for submit in [Nanos::ZERO, Nanos(60_000)] {
+        let host = Host { interrupt: Nanos(100_000), submit, ..Host::FREE };
+        let disk = "constant:service_us=1000,queue_depth=1,transport=nvme";
+        let run = Experiment { host, ..Experiment::new(job, disk, "none") }.run();
+        let ends = |job: usize, start: u64| start + run.jobs[job].read.lat.max_ns;
+        assert!(ends(1, 500_000) < ends(2, 1_050_000), "it works for {submit:?}");
+    }
+}

@@ -13,7 +13,9 @@ pub const HORIZON: Nanos = Nanos(1 << 63);
 #[derive(Debug, Default)]
 pub struct Clock {
     now: Nanos,
-    /// Steps of processes since the last other event or yield.
+    /// When the last other event than a process's step happened.
+    last_event: Nanos,
+    /// Steps of processes since that event or the last yield.
     steps_alone: u32,
 }
 
@@ -34,6 +36,13 @@ impl Clock {
     #[inline]
     pub fn interrupt(&mut self) {
         self.steps_alone = 0;
+        self.last_event = self.now;
+    }
+
+    /// When the last event happened that was no process's step.
+    #[inline]
+    pub fn last_event(&self) -> Nanos {
+        self.last_event
     }
 
     /// A process takes a step that ends at `at`; false if it must yield. Every process yields from

@@ -334,11 +334,13 @@ impl<S: Source> Engine<S> {
         while let Ran::Until(at) = self.source.run(process, &mut self.world) {
             // A pause is no work: whatever is ready runs.
             let keeps_cpu = alone && self.world.cpus.works_until(0, at);
-            let until = at.min(HORIZON);
+            let (began, until) = (self.world.now(), at.min(HORIZON));
             while (keeps_cpu || self.world.no_actor_runs_before(at)) && self.world.happen(until, ended) {
                 self.tell(ended);
             }
-            let interrupted = !keeps_cpu && at > self.world.now() && !self.world.no_actor_runs_before(at);
+            // Whoever was woken by commands that ended before `at` runs first, even if their ends took until then.
+            let waited_since = self.world.clock.last_event().max(began);
+            let interrupted = !keeps_cpu && at > waited_since && !self.world.no_actor_runs_before(at);
             if interrupted || at > HORIZON {
                 self.world.wake(Actor::Process(process), at);
                 return Ok(());
@@ -381,6 +383,7 @@ impl<S: Source> Engine<S> {
         // The owner of a request is woken before the request is free. So it may take the request
         // again before an actor that waits for it runs.
         self.world.pass_on_request();
+        self.world.expire_timers();
     }
 
     /// A function of its own: after most events there is nothing to tell.

@@ -84,6 +84,11 @@ impl Syncing {
         self.phase != Phase::Idle
     }
 
+    /// The call has not synced all yet; after that its process only works.
+    pub fn needs_lock(&self) -> bool {
+        !matches!(self.phase, Phase::Idle | Phase::Returning(_))
+    }
+
     /// A disk has completed a flush: wakes the actor if it was the last one that the call waits for now.
     pub fn flush_ended(&mut self, actor: Actor, wakeups: &mut Wakeups, now: Nanos) {
         let Phase::Flushing { left, .. } = &mut self.phase else { unreachable!("a flush ends once") };

@@ -143,7 +143,8 @@ impl World {
     }
 
     /// Advances to the next event and performs everything that is due then; false if there is no
-    /// event until `until`. Call [`World::pass_on_request`] after those in `ended` were notified.
+    /// event until `until`. Call [`World::pass_on_request`] and [`World::expire_timers`] after those in `ended` were
+    /// notified.
     #[inline(always)]
     pub fn happen(&mut self, until: Nanos, ended: &mut Ended) -> bool {
         let at = self.next_event_but_the_devices().min(self.devices.next_event_to_happen());
@@ -153,10 +154,17 @@ impl World {
         self.clock.run_to(at);
         self.clock.interrupt();
         let then = self.devices.happen(self.clock.now(), self.host.interrupt, ended, &mut self.cpus);
+        self.wakeups.expire(self.clock.now());
         self.clock.run_to(then);
         self.wake_flushers();
-        self.wakeups.expire(then);
         true
+    }
+
+    /// Wakes the actors whose timers expire while the kernel handles the ends of commands: after those that these ends
+    /// wake.
+    #[inline]
+    pub fn expire_timers(&mut self) {
+        self.wakeups.expire(self.clock.now());
     }
 
     /// Wakes the first actor that waits for the lock of this page.

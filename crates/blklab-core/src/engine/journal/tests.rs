@@ -234,6 +234,23 @@ fn the_first_direct_write_of_a_file_is_alone_in_ext4() {
     assert!(first < read / 4, "{first} ns, a read takes {read}");
 }
 
+/// A call frees the lock when what it has written is durable, by a flush or in itself; its process's work comes after.
+#[test]
+fn a_durable_write_has_the_lock_until_it_is_durable() {
+    let job = "[global]\nfilename=shared\nsize=1g\ndirect=1\n[w]\nrw=randwrite\nbs=4k\nsync=dsync\nio_size=4k\n\
+               [r]\nrw=read\nbs=4k\noffset=512m\nio_size=4k\n";
+    for disk in ["su800-128gb", "950pro-256gb"] {
+        let reads_in = |complete: &str| {
+            let host = [("file_system", "ext4"), ("journal", "1"), ("complete_ns", complete)];
+            let result = run(job, disk, "none", &host);
+            let [write, read] = [result.jobs[0].write.lat.max_ns, result.jobs[1].read.lat.max_ns];
+            assert!(read > write, "{disk}: it waits, {read} after {write} ns");
+            read
+        };
+        assert_eq!(reads_in("100000") - reads_in("50000"), 50_000, "{disk}: its own work");
+    }
+}
+
 /// In ext4 a write through the page cache waits until no direct I/O of the file is in flight, in XFS it does not; there a
 /// read through the page cache has to wait for such a write.
 #[test]

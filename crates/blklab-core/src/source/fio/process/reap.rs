@@ -47,7 +47,7 @@ impl Process {
         if !self.synced.contains(&slot) {
             world.direct_ends(FileId(self.units.unit(slot).file));
         }
-        if self.spec.job.durability.mode == SyncMode::None {
+        if self.spec.job.durability.mode == SyncMode::None || !self.syncs_in_call(slot, world) {
             self.unlock(world);
         }
     }
@@ -91,11 +91,12 @@ impl Process {
             return Flow::Sleep;
         }
         let durable = self.spec.job.durability.mode != SyncMode::None;
-        if durable && self.sync_written(world) == SyncProgress::Asleep {
-            return Flow::Sleep;
-        }
-        if self.shares_files {
+        let progress = if durable { self.sync_written(world) } else { SyncProgress::Done };
+        if self.shares_files && !self.syncing.needs_lock() {
             self.unlock(world);
+        }
+        if progress == SyncProgress::Asleep {
+            return Flow::Sleep;
         }
         self.reap_done(most, world.now(), world);
         if !self.units.is_low() {
