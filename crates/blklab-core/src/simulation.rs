@@ -9,10 +9,12 @@ use crate::block::KERNEL;
 use crate::decisions::Decisions;
 use crate::device::{DeviceId, Layout};
 use crate::disk::{AnyDisk, Disk};
-use crate::engine::{Attached, DeviceMeasured, Engine, Journal, Machine, Measured, RunError, Watch, World};
+use crate::engine::{
+    Attached, DeviceMeasured, Engine, Followed, Journal, Machine, Measured, RunError, Watch, World,
+};
 use crate::formats::fio::options::PERCENTILES;
 use crate::host::Host;
-use crate::recorder::{SeriesRecorder, Window};
+use crate::recorder::SeriesRecorder;
 use crate::request::ProcessId;
 use crate::result::{DiskCounters, DiskTrace, JobResult, RunResult};
 use crate::scheduler::CgroupId;
@@ -85,7 +87,7 @@ pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
 }
 
 /// Runs the simulation with a replay beside its processes: the jobs of the result are followed by one for
-/// each recorded process; their names are in `names`. Keeps every request and decision of `window`.
+/// each recorded process; their names are in `names`.
 ///
 /// # Errors
 /// See [`ReplayFailed`].
@@ -93,7 +95,7 @@ pub fn run_beside(
     setup: Setup<'_>,
     replayed: &ReplayPlan,
     names: &Names,
-    window: Option<Window>,
+    followed: Followed,
     watch: &Watch,
 ) -> Result<RunResult, ReplayFailed> {
     let Setup { plan, disk, scheduler, host, memory, seed } = setup;
@@ -120,9 +122,7 @@ pub fn run_beside(
     let ios = replayed.ios.iter().map(placed).collect();
     let replay = Replay::new(ios, first as u32, &tasks, &world)?;
     let mut engine = Engine::new(world, Beside::new(fio, replay, first as u32));
-    if let Some(window) = window {
-        engine.keep(window);
-    }
+    engine.follow(followed);
     let Measured { duration, source: (mut jobs, mut again), devices } = engine.run(watch)?;
     let mut results = std::mem::take(&mut jobs.results);
     let before = results.len() as i64;
@@ -147,14 +147,13 @@ fn name_jobs(replayed: &mut Replayed, plan: &ReplayPlan, names: &Names) {
     }
 }
 
-/// Runs the simulation and keeps every request and decision of `window`: `detail` and `decisions`
-/// of the result.
+/// Runs the simulation and follows it so: a window is kept in `detail` and `decisions` of the result.
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn run_and_keep(setup: Setup<'_>, window: Window, watch: &Watch) -> Result<RunResult, RunError> {
+pub fn run_followed(setup: Setup<'_>, followed: Followed, watch: &Watch) -> Result<RunResult, RunError> {
     let mut engine = setup.engine(watch);
-    engine.keep(window);
+    engine.follow(followed);
     engine.run(watch).map(result)
 }
 
@@ -271,21 +270,14 @@ impl ReplaySetup<'_> {
     }
 }
 
-/// Replays a recording: a job for each of its processes. Keeps every request and decision of
-/// `window`.
+/// Replays a recording: a job for each of its processes.
 ///
 /// # Errors
 /// See [`ReplayFailed`].
-pub fn replay(
-    setup: ReplaySetup<'_>,
-    window: Option<Window>,
-    watch: &Watch,
-) -> Result<RunResult, ReplayFailed> {
+pub fn replay(setup: ReplaySetup<'_>, followed: Followed, watch: &Watch) -> Result<RunResult, ReplayFailed> {
     let (plan, names) = (setup.plan, setup.names);
     let mut engine = setup.engine(watch)?;
-    if let Some(window) = window {
-        engine.keep(window);
-    }
+    engine.follow(followed);
     let measured = engine.run(watch)?;
     Ok(result_of_replay(measured, plan, names))
 }
@@ -402,6 +394,7 @@ mod tests {
     use crate::disk::catalogue;
     use crate::formats::fio::jobfile::{self, Bare};
     use crate::pagecache::MemoryConfig;
+    use crate::recorder::Window;
     use crate::source::replay::{self, Fit, Pace, Way};
     use crate::units::Sector;
     use crate::workload::plan;
@@ -486,7 +479,8 @@ mod tests {
             seed: 1,
         };
         let window = Window { from: Nanos::ZERO, until: Nanos::NEVER, requests: 100 };
-        run_and_keep(setup, window, &Watch::default()).expect("it runs to its end")
+        let followed = Followed { window: Some(window), until: None };
+        run_followed(setup, followed, &Watch::default()).expect("it runs to its end")
     }
 
     #[test]
@@ -615,7 +609,8 @@ mod tests {
                     host: Host::FREE,
                     memory: &MemoryConfig::settings(),
                 };
-                let again = super::replay(setup, None, &Watch::default()).expect("it runs to its end");
+                let again =
+                    super::replay(setup, Followed::default(), &Watch::default()).expect("it runs to its end");
                 let ratio = again.duration_ns as f64 / recorded.result.duration_ns as f64;
                 assert!((ratio - 1.0).abs() < 0.01, "{disk}, {way:?}: {ratio}");
             }

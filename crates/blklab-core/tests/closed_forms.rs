@@ -245,3 +245,15 @@ fn a_process_whose_time_comes_during_an_interrupt_goes_on_after_those_that_it_wa
         assert!(ends(1, 500_000) < ends(2, 1_050_000), "it works for {submit:?}");
     }
 }
+
+#[test]
+fn a_direct_writers_fdatasync_writes_what_others_have_in_the_page_cache_of_its_file() {
+    let job = |syncs: u32| {
+        format!(
+            "[global]\nfilename=/dev/disk\nrw=write\n[cached]\nbs=64k\nio_size=1m\n\
+             [direct]\ndirect=1\nbs=4k\noffset=1g\nio_size=4k\nfdatasync={syncs}\nstartdelay=100ms\n"
+        )
+    };
+    let written = |syncs| Experiment::new(&job(syncs), "su800-128gb", "none").run().disk.write_sectors;
+    assert_eq!([written(0), written(1)], [8, 2048 + 8]);
+}

@@ -4,7 +4,7 @@ mod common;
 
 use blklab_core::device::{DeviceId, Layout, Location};
 use blklab_core::disk::AnyDisk;
-use blklab_core::engine::{Attached, Engine, Machine, Measured, Watch, World};
+use blklab_core::engine::{Attached, Engine, Followed, Machine, Measured, Watch, World};
 use blklab_core::host::Host;
 use blklab_core::pagecache::MemoryConfig;
 use blklab_core::recorder::Window;
@@ -46,7 +46,7 @@ fn run(arrivals: &[ReplayIo], disks: &[(&str, &str)]) -> Measured<Replayed> {
     let world = machine(disks, processes);
     let source = Replay::new(arrivals.to_vec(), 0, &tasks(processes), &world).expect("they are on the disks");
     let mut engine = Engine::new(world, source);
-    engine.keep(EVERYTHING);
+    engine.follow(Followed { window: Some(EVERYTHING), until: None });
     engine.run(&Watch::default()).expect("it runs to its end")
 }
 

@@ -3,6 +3,7 @@
 mod common;
 
 use blklab_core::decisions::KINDS;
+use blklab_core::engine::Followed;
 use blklab_core::recorder::Window;
 use blklab_core::scheduler::registry;
 use blklab_core::units::Nanos;
@@ -92,4 +93,37 @@ fn commands_beyond_the_windows_limit_are_counted() {
 fn a_scheduler_without_decisions_records_none() {
     let result = Experiment::new(READERS_AND_WRITER, "su800-128gb", "none").run_and_keep(window(0, 100, 100));
     assert_eq!((result.decisions_left_out, result.decisions.at_ns.len()), (None, 0));
+}
+
+/// A run that is stopped is the beginning of the whole one: what has completed until then is the same.
+#[test]
+fn a_run_that_is_stopped_is_the_beginning_of_the_whole_one() {
+    let mixed = "[global]\nsize=1g\n[page-cache]\nrw=write\nbs=64k\n[late]\nstartdelay=2\nrw=randread\nruntime=1\n\
+                 [reader]\nrw=randread\ndirect=1\nruntime=3\ntime_based\n[after]\nstonewall\nrw=read\nsize=1m\n";
+    let until = Nanos::from_millis(400);
+    for job in [READERS_AND_WRITER, mixed] {
+        for scheduler in registry::ALL.iter().map(|info| info.name) {
+            let experiment = Experiment::new(job, "su800-128gb", scheduler);
+            let all = window(0, 10_000, 100_000);
+            let followed = Followed { window: Some(all), until: Some(until) };
+            let (whole, part) = (experiment.run_and_keep(all), experiment.run_followed(followed));
+            assert_eq!(part.duration_ns, until.0, "{scheduler}");
+            let completed = |trace: &blklab_core::result::DiskTrace| {
+                let rows = trace.completed_ns.iter().zip(&trace.sector).zip(&trace.issued_ns);
+                let mut rows: Vec<_> =
+                    rows.map(|((a, b), c)| (*a, *b, *c)).filter(|row| row.0 <= until.0 as i64).collect();
+                rows.sort_unstable();
+                rows
+            };
+            let rows = completed(&part.detail);
+            assert!(rows.len() > 20, "{scheduler}: {} requests", rows.len());
+            assert_eq!(rows, completed(&whole.detail), "{scheduler}");
+            for job in &part.jobs {
+                assert!(job.read.runtime_ns <= until.0 && job.write.runtime_ns <= until.0, "{}", job.name);
+                assert!(job.end_ns >= job.start_ns, "{}", job.name);
+            }
+            let reads: u64 = part.jobs.iter().map(|job| job.read.ios).sum();
+            assert!(reads > 0 && reads < whole.jobs.iter().map(|job| job.read.ios).sum::<u64>());
+        }
+    }
 }

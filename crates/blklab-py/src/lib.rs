@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use blklab_core::InputError;
 use blklab_core::disk::catalogue;
-use blklab_core::engine::{RunError, Watch};
+use blklab_core::engine::{Followed, RunError, Watch};
 use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
 use blklab_core::simulation::{self, Setup};
@@ -172,12 +172,8 @@ impl CancelToken {
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 /// Runs the simulation; see [`watched`].
-fn run_watched(setup: Setup<'_>, window: Option<Window>, watch: &Watch) -> PyResult<RunResult> {
-    let run = move || match window {
-        None => simulation::run(setup, watch),
-        Some(window) => simulation::run_and_keep(setup, window, watch),
-    };
-    watched(watch, run)?.map_err(failed)
+fn run_watched(setup: Setup<'_>, followed: Followed, watch: &Watch) -> PyResult<RunResult> {
+    watched(watch, move || simulation::run_followed(setup, followed, watch))?.map_err(failed)
 }
 
 /// Python's error for a run without result.
@@ -212,9 +208,11 @@ fn watched<T: Send>(watch: &Watch, run: impl FnOnce() -> T + Send) -> PyResult<T
     Ok(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
-/// The window from one time to another in ns, with so many requests.
-fn window_of(window: Option<(u64, u64, usize)>) -> Option<Window> {
-    window.map(|(from, until, requests)| Window { from: Nanos(from), until: Nanos(until), requests })
+/// The window from one time to another in ns, with so many requests; and the end of the run in ns.
+fn followed_by(window: Option<(u64, u64, usize)>, until_ns: Option<u64>) -> Followed {
+    let window =
+        window.map(|(from, until, requests)| Window { from: Nanos(from), until: Nanos(until), requests });
+    Followed { window, until: until_ns.map(Nanos) }
 }
 
 /// A run of a planned job.
@@ -237,6 +235,7 @@ fn run_setup<'a>(
 
 /// Runs a job file on a modelled disk, without the GIL.
 #[pyfunction]
+#[pyo3(signature = (job, disk, scheduler, host, seed, cancel, window=None, until_ns=None))]
 #[expect(clippy::too_many_arguments, reason = "what a run is, and how it is followed")]
 fn simulate(
     py: Python<'_>,
@@ -247,13 +246,14 @@ fn simulate(
     seed: u64,
     cancel: Option<&CancelToken>,
     window: Option<(u64, u64, usize)>,
+    until_ns: Option<u64>,
 ) -> PyResult<Run> {
     machine::check(&job.file, host.host.cpus, host.memory.memory).map_err(bad_job)?;
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
     py.detach(|| {
         let plan = job.plan(disk, seed)?;
         let setup = run_setup(&plan, disk, scheduler, host, seed);
-        run_watched(setup, window_of(window), &watch).map(|result| Run::new(&result))
+        run_watched(setup, followed_by(window, until_ns), &watch).map(|result| Run::new(&result))
     })
 }
 

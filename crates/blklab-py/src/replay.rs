@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 use crate::record::record;
 use crate::run::Run;
 use crate::specs::{Disk, Host, Job, Scheduler};
-use crate::{CancelToken, bad_input, bad_job, failed, run_setup, watched, window_of};
+use crate::{CancelToken, bad_input, bad_job, failed, followed_by, run_setup, watched};
 
 /// The most I/Os of a recording in memory: some 2 GB.
 const IOS_MAX: usize = 1 << 24;
@@ -226,7 +226,7 @@ fn unknown(option: &str, found: &str, expected: &str) -> PyErr {
 /// Replays recordings side by side on a modelled disk, without the GIL. With `out`, a new file, the I/O of
 /// the replay is written there as a recording.
 #[pyfunction]
-#[pyo3(signature = (replays, disk, scheduler, host, seed, cancel, window=None, out=None))]
+#[pyo3(signature = (replays, disk, scheduler, host, seed, cancel, window=None, out=None, until_ns=None))]
 #[expect(clippy::too_many_arguments, reason = "what a replay is, and how it is followed")]
 pub fn replay(
     py: Python<'_>,
@@ -238,6 +238,7 @@ pub fn replay(
     cancel: Option<&CancelToken>,
     window: Option<(u64, u64, usize)>,
     out: Option<PathBuf>,
+    until_ns: Option<u64>,
 ) -> PyResult<(Run, ReplayNotes)> {
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
     py.detach(|| {
@@ -251,7 +252,10 @@ pub fn replay(
             memory: &host.of_memory,
         };
         let result = match out {
-            None => watched(&watch, || simulation::replay(setup, window_of(window), &watch))?,
+            None => {
+                let followed = followed_by(window, until_ns);
+                watched(&watch, || simulation::replay(setup, followed, &watch))?
+            }
             Some(out) => {
                 let mut file = BufWriter::new(File::create_new(&out)?);
                 match watched(&watch, || simulation::replay_and_record(setup, &watch))? {
@@ -266,7 +270,7 @@ pub fn replay(
 
 /// Runs a job file on a modelled disk and replays recordings beside its processes, without the GIL.
 #[pyfunction]
-#[pyo3(signature = (job, replays, disk, scheduler, host, seed, cancel, window=None))]
+#[pyo3(signature = (job, replays, disk, scheduler, host, seed, cancel, window=None, until_ns=None))]
 #[expect(clippy::too_many_arguments, reason = "what a run is, and how it is followed")]
 pub fn simulate_beside(
     py: Python<'_>,
@@ -278,6 +282,7 @@ pub fn simulate_beside(
     seed: u64,
     cancel: Option<&CancelToken>,
     window: Option<(u64, u64, usize)>,
+    until_ns: Option<u64>,
 ) -> PyResult<(Run, ReplayNotes)> {
     machine::check(&job.file, host.host.cpus, host.memory.memory).map_err(bad_job)?;
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
@@ -286,8 +291,8 @@ pub fn simulate_beside(
         let jobs = job.plan(disk, seed)?;
         let (plan, names) = planned(&replays, capacity)?;
         let setup = run_setup(&jobs, disk, scheduler, host, seed);
-        let window = window_of(window);
-        let run = watched(&watch, || simulation::run_beside(setup, &plan, &names, window, &watch))?;
+        let followed = followed_by(window, until_ns);
+        let run = watched(&watch, || simulation::run_beside(setup, &plan, &names, followed, &watch))?;
         Ok((Run::new(&run.map_err(not_replayed)?), notes(&plan)))
     })
 }

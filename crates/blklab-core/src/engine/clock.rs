@@ -10,13 +10,21 @@ const STEPS_ALONE: u32 = 1 << 8;
 pub const HORIZON: Nanos = Nanos(1 << 63);
 
 /// The time, and the number of process steps without other events.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Clock {
     now: Nanos,
+    /// Nothing happens later.
+    end: Nanos,
     /// When the last other event than a process's step happened.
     last_event: Nanos,
     /// Steps of processes since that event or the last yield.
     steps_alone: u32,
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock { now: Nanos::ZERO, end: HORIZON, last_event: Nanos::ZERO, steps_alone: 0 }
+    }
 }
 
 impl Clock {
@@ -30,6 +38,17 @@ impl Clock {
     #[inline]
     pub fn run_to(&mut self, at: Nanos) {
         self.now = self.now.max(at);
+    }
+
+    /// After this time nothing happens.
+    #[inline]
+    pub fn end(&self) -> Nanos {
+        self.end
+    }
+
+    /// Nothing is to happen later than `end`.
+    pub fn end_at(&mut self, end: Nanos) {
+        self.end = end.min(HORIZON);
     }
 
     /// An event other than a process's step happens.
@@ -50,7 +69,7 @@ impl Clock {
     #[inline]
     pub fn step(&mut self, at: Nanos) -> bool {
         self.steps_alone += 1;
-        if self.steps_alone == STEPS_ALONE || at > HORIZON {
+        if self.steps_alone == STEPS_ALONE || at > self.end {
             self.steps_alone = 0;
             return false;
         }
@@ -72,5 +91,7 @@ mod tests {
         assert!((1..STEPS_ALONE).all(|_| clock.step(Nanos::ZERO)));
         assert!(!clock.step(Nanos::ZERO));
         assert!(!clock.step(HORIZON + Nanos(1)), "nothing happens behind the horizon");
+        clock.end_at(Nanos(5));
+        assert_eq!([5, 6].map(|at| clock.step(Nanos(at))), [true, false]);
     }
 }

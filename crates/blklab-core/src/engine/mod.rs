@@ -77,6 +77,9 @@ pub trait Source {
     /// No process will run again: the run is over.
     fn has_ended(&self) -> bool;
 
+    /// The run ends now, before processes that would go on.
+    fn stop(&mut self, now: Nanos);
+
     /// The source's measurements.
     fn finish(self) -> Self::Measured;
 }
@@ -182,6 +185,15 @@ pub struct Watch {
     pub end_ns: AtomicU64,
 }
 
+/// How a run is followed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Followed {
+    /// Every request and decision of this window is kept.
+    pub window: Option<Window>,
+    /// The run ends at this time, also before processes that would go on.
+    pub until: Option<Nanos>,
+}
+
 /// Why there is no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RunError {
@@ -249,11 +261,16 @@ impl<S: Source> Engine<S> {
         Engine { world, source, flushers, steps: 0 }
     }
 
-    /// Keeps every request and decision of `window`.
-    pub fn keep(&mut self, window: Window) {
-        for (_, device) in self.world.devices.iter_mut() {
-            device.block.keep(window);
-            device.disk.keep_begins();
+    /// Follows the run so.
+    pub fn follow(&mut self, Followed { window, until }: Followed) {
+        if let Some(window) = window {
+            for (_, device) in self.world.devices.iter_mut() {
+                device.block.keep(window);
+                device.disk.keep_begins();
+            }
+        }
+        if let Some(until) = until {
+            self.world.clock.end_at(until);
         }
     }
 
@@ -262,7 +279,7 @@ impl<S: Source> Engine<S> {
         self.world.devices.iter_mut().for_each(|(_, device)| device.block.record());
     }
 
-    /// Runs until the last process has ended.
+    /// Runs until the last process has ended, or as long as [`Followed`] says.
     ///
     /// # Errors
     /// See [`RunError`].
@@ -308,12 +325,26 @@ impl<S: Source> Engine<S> {
             if self.source.has_ended() {
                 return Ok(());
             }
-            if !self.world.happen(HORIZON, &mut ended) {
-                let stuck = self.world.next_event() == Nanos::NEVER;
-                return Err(if stuck { RunError::Stuck(self.world.now()) } else { RunError::Endless });
+            if !self.world.happen(self.world.clock.end(), &mut ended) {
+                return self.nothing_happens();
             }
             self.tell(&mut ended);
             self.look(watch)?;
+        }
+    }
+
+    /// No event is left until the end of time, which may be that of the run.
+    #[cold]
+    fn nothing_happens(&mut self) -> Result<(), RunError> {
+        let (next, end) = (self.world.next_event(), self.world.clock.end());
+        match next {
+            Nanos::NEVER => Err(RunError::Stuck(self.world.now())),
+            _ if end == HORIZON => Err(RunError::Endless),
+            _ => {
+                self.world.clock.run_to(end);
+                self.source.stop(end);
+                Ok(())
+            }
         }
     }
 
@@ -334,14 +365,15 @@ impl<S: Source> Engine<S> {
         while let Ran::Until(at) = self.source.run(process, &mut self.world) {
             // A pause is no work: whatever is ready runs.
             let keeps_cpu = alone && self.world.cpus.works_until(0, at);
-            let (began, until) = (self.world.now(), at.min(HORIZON));
-            while (keeps_cpu || self.world.no_actor_runs_before(at)) && self.world.happen(until, ended) {
+            let (began, end) = (self.world.now(), self.world.clock.end());
+            while (keeps_cpu || self.world.no_actor_runs_before(at)) && self.world.happen(at.min(end), ended)
+            {
                 self.tell(ended);
             }
             // Whoever was woken by commands that ended before `at` runs first, even if their ends took until then.
             let waited_since = self.world.clock.last_event().max(began);
             let interrupted = !keeps_cpu && at > waited_since && !self.world.no_actor_runs_before(at);
-            if interrupted || at > HORIZON {
+            if interrupted || at > end {
                 self.world.wake(Actor::Process(process), at);
                 return Ok(());
             }

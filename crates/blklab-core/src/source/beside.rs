@@ -4,6 +4,7 @@ use super::fio::{Fio, Jobs};
 use super::replay::{Replay, Replayed};
 use crate::engine::{Ran, Source, World};
 use crate::request::ProcessId;
+use crate::units::Nanos;
 
 /// Both sources. The processes of the replay have the numbers behind those of fio.
 pub struct Beside {
@@ -55,6 +56,11 @@ impl Source for Beside {
 
     fn has_ended(&self) -> bool {
         self.fio.has_ended() && self.replay.has_ended()
+    }
+
+    fn stop(&mut self, now: Nanos) {
+        self.fio.stop(now);
+        self.replay.stop(now);
     }
 
     fn finish(self) -> (Jobs, Replayed) {

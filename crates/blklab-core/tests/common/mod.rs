@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blklab_core::disk::{DiskModel, catalogue};
-use blklab_core::engine::{RunError, Watch};
+use blklab_core::engine::{Followed, RunError, Watch};
 use blklab_core::formats::fio::jobfile::{self, Bare};
 use blklab_core::host::Host;
 use blklab_core::pagecache::MemoryConfig;
@@ -69,7 +69,13 @@ impl<'a> Experiment<'a> {
     /// The same, with every request and decision of `window`.
     #[allow(dead_code)] // Not every test file that includes this asks.
     pub fn run_and_keep(&self, window: Window) -> RunResult {
-        self.run_by(|setup| simulation::run_and_keep(setup, window, &Watch::default()))
+        self.run_followed(Followed { window: Some(window), until: None })
+    }
+
+    /// The same, followed so.
+    #[allow(dead_code)] // Not every test file that includes this asks.
+    pub fn run_followed(&self, followed: Followed) -> RunResult {
+        self.run_by(|setup| simulation::run_followed(setup, followed, &Watch::default()))
             .unwrap_or_else(|error| panic!("{error}"))
     }
 

@@ -249,6 +249,11 @@ impl Issuer {
         self.job.invalidate && !self.job.queueing.direct
     }
 
+    /// When it started, or will start.
+    pub fn started(&self) -> Nanos {
+        self.started
+    }
+
     /// The measurements, with CPU times and sleeps at 0.
     pub fn result(&mut self, ended: Nanos) -> JobResult {
         let job = &self.job;

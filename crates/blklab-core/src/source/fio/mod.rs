@@ -18,7 +18,7 @@ use crate::pagecache::FileId;
 use crate::request::ProcessId;
 use crate::result::{DiskTrace, JobResult};
 use crate::scheduler::{Task, Tasks};
-use crate::units::Bytes;
+use crate::units::{Bytes, Nanos};
 use crate::workload::plan::{Plan, ProcessSpec};
 use crate::workload::spec::Durability;
 use process::Process;
@@ -103,6 +103,7 @@ impl Fio {
             }
         }
         share_files(plan, world, &mut processes, &owners);
+        share_pages(plan, &mut processes, &owners);
         Fio { processes, started: vec![false; living], waiting: (0..living).collect(), living, owners }
     }
 
@@ -179,6 +180,23 @@ fn share_files(plan: &Plan, world: &World, processes: &mut [Process], owners: &[
     }
 }
 
+/// Tells each process of whose files some have pages that a process writes through the page cache: its fsync writes
+/// them as well, whatever its own I/O is.
+fn share_pages(plan: &Plan, processes: &mut [Process], owners: &[u32]) {
+    let files =
+        |spec: &ProcessSpec| spec.regions.iter().map(|region| region.file as usize).collect::<Vec<_>>();
+    let mut are_dirtied = vec![false; plan.files.len()];
+    let dirties = |spec: &&ProcessSpec| !spec.job.queueing.direct && spec.job.access.rw.writes();
+    for file in plan.processes.iter().filter(dirties).flat_map(files) {
+        are_dirtied[file] = true;
+    }
+    for (process, &owner) in processes.iter_mut().zip(owners) {
+        if files(&plan.processes[owner as usize]).into_iter().any(|file| are_dirtied[file]) {
+            process.share_pages();
+        }
+    }
+}
+
 impl Source for Fio {
     type Measured = Jobs;
 
@@ -207,6 +225,11 @@ impl Source for Fio {
 
     fn has_ended(&self) -> bool {
         self.living == 0
+    }
+
+    fn stop(&mut self, now: Nanos) {
+        let begun = self.processes.iter_mut().zip(&self.started).filter(|(_, started)| **started);
+        begun.for_each(|(process, _)| process.stop(now));
     }
 
     fn finish(mut self) -> Jobs {

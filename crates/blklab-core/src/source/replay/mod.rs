@@ -385,6 +385,9 @@ impl Source for Replay {
         self.living == 0
     }
 
+    /// A process is measured until its last I/O has ended.
+    fn stop(&mut self, _: Nanos) {}
+
     fn finish(self) -> Replayed {
         let (outcomes, jobs) = self.issuer.finish();
         Replayed { outcomes, jobs }

@@ -183,7 +183,7 @@ impl Process {
 
     fn sync_files(&mut self, world: &mut World) -> SyncProgress {
         let files = self.spec.regions.iter().map(|region| region.file).collect::<Vec<_>>();
-        self.syncing.run(&files, !self.spec.job.queueing.direct, self.submitter, world)
+        self.syncing.run(&files, self.has_pages, self.submitter, world)
     }
 
     pub(super) fn sync(&mut self, world: &mut World) -> Flow {

@@ -151,6 +151,8 @@ pub struct Process {
     dirtier: Dirtier,
     /// Others use its files, too, so that it may have to wait for their locks.
     shares_files: bool,
+    /// They may have dirty pages: a process writes them through the page cache.
+    has_pages: bool,
     /// The lock of a file that it has for a direct I/O; and how it must have it in the call that it is in.
     locked: Option<(FileId, Hold)>,
     must_lock: Hold,
@@ -206,6 +208,7 @@ impl Process {
             read_ahead: spec.regions.iter().map(open).collect(),
             dirtier: world.cache.dirtier(),
             shares_files: false,
+            has_pages: false,
             locked: None,
             must_lock: Hold::Shared,
             owed: Owed::default(),
@@ -245,6 +248,11 @@ impl Process {
         self.shares_files = true;
     }
 
+    /// Its files may have dirty pages.
+    pub fn share_pages(&mut self) {
+        self.has_pages = true;
+    }
+
     /// It has ended.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, State::Ended)
@@ -253,6 +261,13 @@ impl Process {
     /// Starts at `now`.
     pub fn start(&mut self, now: Nanos) {
         self.issuer.start(now);
+    }
+
+    /// The run ends now. If the process has not ended, it was measured until now.
+    pub fn stop(&mut self, now: Nanos) {
+        if !self.has_ended() {
+            self.ended = now.max(self.issuer.started());
+        }
     }
 
     /// Ends at the next opportunity (`exitall`).
