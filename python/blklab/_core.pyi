@@ -692,11 +692,12 @@ def simulate(
     host: Host,
     seed: int,
     cancel: CancelToken | None,
-    window: tuple[int, int, int] | None,
+    window: tuple[int, int, int] | None = None,
+    until_ns: int | None = None,
 ) -> Run:
-    """Run to the end without the GIL. `window`: begin and end in ns, and the maximum number of
-    requests, for the columns ``detail`` and ``decisions``. InputError for bad input,
-    KeyboardInterrupt when cancelled, RuntimeError when the run cannot continue."""
+    """Run to the end without the GIL, or to `until_ns`. `window`: begin and end in ns, and the
+    maximum number of requests, for the columns ``detail`` and ``decisions``. InputError for bad
+    input, KeyboardInterrupt when cancelled, RuntimeError when the run cannot continue."""
 
 @final
 class FioFile:
@@ -1557,10 +1558,11 @@ def replay(
     cancel: CancelToken | None,
     window: tuple[int, int, int] | None = None,
     out: Path | None = None,
+    until_ns: int | None = None,
 ) -> tuple[Run, ReplayNotes]:
-    """Replay side by side to the end without the GIL; `window` as of `simulate`; with `out`, a new
-    file, the replay is recorded there. InputError, KeyboardInterrupt, RuntimeError as of
-    `simulate`; OSError of writing."""
+    """Replay side by side to the end without the GIL; `window`, `until_ns` as of `simulate`; with
+    `out`, a new file, the replay is recorded there. InputError, KeyboardInterrupt, RuntimeError as
+    of `simulate`; OSError of writing."""
 
 def simulate_beside(
     job: Job,
@@ -1571,6 +1573,7 @@ def simulate_beside(
     seed: int,
     cancel: CancelToken | None,
     window: tuple[int, int, int] | None = None,
+    until_ns: int | None = None,
 ) -> tuple[Run, ReplayNotes]:
     """Run a job file as by `simulate`, with replays beside its processes, whose jobs come last.
     InputError, KeyboardInterrupt, RuntimeError as of `simulate`."""

@@ -214,22 +214,24 @@ def _keeps(objective: Objective, runs: Sequence[Measurement]) -> bool:
 
 
 def recommended(confirmed: Confirmed, found: Found, reference: str) -> str:
-    """The simplest of the settings that keep the bounds best and lead: the reference, then a
-    default, then those with the fewest settings."""
+    """The simplest of the settings that keep the bounds best and lead: a default, then those with
+    the fewest settings; the reference, unless others are shown to be better."""
     least = min(confirmed.beyond.values())
     allowed = [name for name, count in confirmed.beyond.items() if count == least]
     unchanged = {spec.label for spec, _ in found.defaults}
     if len(allowed) == 1:
         return allowed[0]
     estimate = {reference: 1.0} | {name: gap.estimate for name, gap in confirmed.gains.items()}
+    if reference in allowed:
+        # A larger gain than theirs that chance may have made does not count.
+        gains = confirmed.gains
+        allowed = [name for name in allowed if name in gains and statistics.is_shown(gains[name])]
+        if not allowed:
+            return reference
     best = max(allowed, key=lambda name: estimate[name])
     shown = [
         name
         for name in allowed
         if name == best or estimate[best] / estimate[name] < statistics.MATTERS
     ]
-    if reference in allowed and (
-        best == reference or not statistics.is_shown(confirmed.gains[best])
-    ):
-        return reference
     return min(shown, key=lambda name: (name not in unchanged, name.count("="), -estimate[name]))

@@ -35,6 +35,7 @@ from blklab.tuning import goal as goals
 from blklab.tuning import kept_answer
 from blklab.tuning.answer import Confirmed, Tuned
 from blklab.tuning.bench import Bench, Question, Score
+from blklab.tuning.fidelity import SEEDS, SHARE, Fidelity, Levels
 from blklab.tuning.search import Found, search
 from blklab.tuning.sensitivity import Sensitivity, effects_around
 from blklab.tuning.tried import Tried, of_search
@@ -61,6 +62,7 @@ def tune(
     seed: int = 1,
     confirm: Sequence[str] = (),
     sensitivity: bool = False,
+    whole_runs: bool = False,
     host: Mapping[str, int] | None = None,
     ignore_unsupported: bool = False,
     out: str | os.PathLike[str] | None = None,
@@ -86,6 +88,7 @@ def tune(
         confirm: where else: ``kernel``, ``live:DIRECTORY`` with a directory of the real disk.
         sensitivity: whether each tunable is moved from the recommended settings to the ends of its
             range, alone and in pairs, with the confirmation's seeds and drawn disks.
+        whole_runs: whether the search makes no short runs first.
         host: as of `compare`.
         ignore_unsupported: as of `compare`.
         out: as of `compare`, for the confirmation; `apply` takes the answer from there.
@@ -125,7 +128,7 @@ def tune(
     tried = of_search(_name(asked), _directory(store), listener.note)
     with opened(on, max_parallel, listener.note) as where:
         bench = Bench(asked, place, where.executor(place), tried)
-        found = _searched(bench, searched, trials, listener)
+        found = _searched(bench, searched, trials, whole_runs, listener)
     again = Confirmation(asked, found, keep, store, max_parallel, on, listener)
     confirmed = [again.simulated(repeats, out)]
     unconfirmed = []
@@ -161,7 +164,15 @@ def _name(asked: Question) -> str:
     return repr((asked.objective.text, asked.disk.label, loads))
 
 
-def _searched(bench: Bench, spaces: Sequence[Space], trials: int, listener: Listener) -> Found:
+def _searched(
+    bench: Bench, spaces: Sequence[Space], trials: int, whole_runs: bool, listener: Listener
+) -> Found:
+    objective = bench.question.objective
+    # The estimator takes short runs for one goal only.
+    may_be_short = objective.is_known_early and len(objective.goals) == 1 and not whole_runs
+    short = Fidelity(lambda specs: bench.scores(specs, SHARE)) if may_be_short else None
+    others = [_other(bench, FRESH // 2 + number) for number in range(SEEDS)]
+    levels = Levels(short, tuple(other.scores for other in others))
     kept = len(bench.tried.runs)
     if kept:
         listener.note(f"{kept} runs of a search that was interrupted are taken over")
@@ -169,16 +180,29 @@ def _searched(bench: Bench, spaces: Sequence[Space], trials: int, listener: List
     loads = f" over {count} loads" if count > 1 else ""
     try:
         with listener.runs(None, f"search{loads}") as ended:
-            bench.ended = ended
-            found = search(bench, spaces, trials, bench.question.seed)
+            for one in (bench, *others):
+                one.ended = ended
+            found = search(bench, spaces, trials, bench.question.seed, levels)
     except KeyboardInterrupt:
         kept = len(bench.tried.runs) if bench.tried.is_kept else 0
         raise StoppedError(
             f"interrupted; {kept} runs are kept: the same command goes on from there"
         ) from None
+    bench.made += sum(other.made for other in others)
     for spec, why in list(bench.unusable.items())[:_UNUSABLE_TOLD]:
         listener.note(f"{spec.label} was not used: {why}")
     return found
+
+
+def _other(bench: Bench, further: int) -> Bench:
+    """The same with another seed, on a disk drawn from the ranges of the model's estimates."""
+    asked = _with_seed(bench.question, further)
+    return Bench(asked, bench.rig, bench.executor, bench.tried)
+
+
+def _with_seed(asked: Question, further: int) -> Question:
+    seed = asked.seed + further
+    return replace(asked, disk=core.drawn_disk(asked.disk, seed), seed=seed)
 
 
 def _answer(
@@ -209,6 +233,8 @@ def _answer(
         found.trials,
         runs,
         found.enumerated,
+        found.short,
+        found.further,
         tuple(confirmed),
         tuple(unconfirmed),
         None,
@@ -256,6 +282,4 @@ class _Around:
 
     def _asked(self, around: SchedulerSpec, repeat: int) -> Question:
         """With the seed and the drawn disk of a repeat of the confirmation."""
-        seed = self.asked.seed + FRESH + repeat
-        disk = core.drawn_disk(self.asked.disk, seed)
-        return replace(self.asked, disk=disk, seed=seed, reference=around)
+        return replace(_with_seed(self.asked, FRESH + repeat), reference=around)

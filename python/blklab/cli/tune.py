@@ -26,7 +26,7 @@ from blklab.cli.options import (
 from blklab.domain import specs
 from blklab.domain.defaults import LOCAL
 from blklab.experiment.words import factor
-from blklab.tuning.words import confirmed_text, sentence
+from blklab.tuning.words import confirmed_text, levels_text, sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,6 +109,13 @@ def tune(
             "and in pairs, on fresh seeds: some hundred runs more.",
         ),
     ] = False,
+    whole_runs: Annotated[
+        bool,
+        typer.Option(
+            "--whole-runs",
+            help="Whole runs only, without short ones that tell which settings are worth them.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, max=2**32, help="Seed of the search.")] = 1,
     out: Annotated[Path, typer.Option(help="Directory for the confirmation's report.")] = _OUT,
     jobs: Annotated[
@@ -140,6 +147,7 @@ def tune(
         seed=seed,
         confirm=confirm or (),
         sensitivity=sensitivity,
+        whole_runs=whole_runs,
         host=specs.host(host or ()),
         ignore_unsupported=ignore_unsupported,
         out=out,
@@ -175,6 +183,8 @@ def _print(found: Tuned) -> None:
     out.print(
         Text(f"{tried} {found.trials:,} settings on {found.disk}; {found.runs:,} runs made now")
     )
+    for line in levels_text(found):
+        out.print(Text(line), soft_wrap=True)
     if found.best != found.reference:
         out.print("To set it, with your disk's name:", soft_wrap=True)
         out.print(Text(f"  blklab apply sdX '{found.best}'"), soft_wrap=True)

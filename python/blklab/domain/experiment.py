@@ -185,3 +185,5 @@ class Experiment:
     """The window of the result's ``detail`` and ``decisions``."""
     files: LaidOut | None = None
     """The places of its files; without it they lie one after the other on the bare disk."""
+    until_ns: int | None = None
+    """The run ends at this time, even if its jobs have not; on the simulator only."""

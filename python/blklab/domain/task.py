@@ -54,6 +54,9 @@ class Task:
         # The hash of a run on the bare disk is that of versions without file systems.
         if experiment["files"] is None:
             del experiment["files"]
+        # The hash of a run to its end is that of versions without short runs.
+        if experiment["until_ns"] is None:
+            del experiment["until_ns"]
         # The hash of a plug-in stands for its content; other schedulers have none.
         if experiment["scheduler"]["plugin"] is None:
             del experiment["scheduler"]["plugin"]

@@ -60,6 +60,7 @@ class SimRig(ModelledDisks):
                 experiment.seed,
                 self._cancel,
                 _window(experiment),
+                experiment.until_ns,
             )
             uncommitted = _uncommitted(experiment, job)
             if not experiment.job.beside:
@@ -104,6 +105,7 @@ class SimRig(ModelledDisks):
             self._cancel,
             _window(experiment),
             out,
+            experiment.until_ns,
         )
         notes = _notes(told, experiment)
         return dataclasses.replace(Result.from_run(run), notes=notes)

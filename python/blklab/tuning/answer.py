@@ -9,6 +9,7 @@ from typing import Any
 
 from blklab.base.plain import plain
 from blklab.experiment.statistics import Interval, Verdict
+from blklab.tuning.fidelity import FurtherSeeds, ShortRuns
 from blklab.tuning.search import Effect
 from blklab.tuning.sensitivity import Sensitivity
 
@@ -78,6 +79,10 @@ class Tuned:
     """Runs that it made now; the others were kept from a search that was interrupted."""
     enumerated: bool
     """Whether it tried all settings that differ."""
+    short: ShortRuns | None
+    """What short runs were worth to the search; None if it made none."""
+    further: FurtherSeeds | None
+    """What further seeds were worth to the search."""
     confirmed: tuple[Confirmed, ...]
     """On the simulator, then where else that was asked for."""
     unconfirmed: tuple[str, ...]

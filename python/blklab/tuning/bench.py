@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from blklab.base.catalogue import Entry
 from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
@@ -55,6 +56,10 @@ class Question:
     ignore_unsupported: bool = False
 
 
+_Run: TypeAlias = tuple[SchedulerSpec, float | None]
+"""Settings, and the part of the reference's time; None: a whole run."""
+
+
 @dataclass
 class Bench:
     """Runs each scheduler once under each load and keeps what has run."""
@@ -69,16 +74,17 @@ class Bench:
     """Runs that were made here, and not taken from `tried`."""
     unusable: dict[SchedulerSpec, str] = field(default_factory=dict)
     """Settings that the rig refuses, and why."""
-    _tasks: dict[SchedulerSpec, tuple[Task, ...]] = field(default_factory=dict)
-    _keys: dict[SchedulerSpec, tuple[str, ...]] = field(default_factory=dict)
+    _tasks: dict[_Run, tuple[Task, ...]] = field(default_factory=dict)
+    _keys: dict[_Run, tuple[str, ...]] = field(default_factory=dict)
 
-    def runs(self, specs: Sequence[SchedulerSpec]) -> None:
-        """Make all runs of these settings that have not been made. InputError or RunError if one of
-        the reference fails; other settings become unusable."""
+    def runs(self, specs: Sequence[SchedulerSpec], share: float | None = None) -> None:
+        """Make all runs of these settings that have not been made; `share`: short ones, of that
+        part of the reference's time. InputError or RunError if one of the reference fails; other
+        settings become unusable."""
         missing = {
             key: (spec, task)
             for spec in specs
-            for key, task in zip(self._key(spec), self._tasks[spec], strict=True)
+            for key, task in zip(self._key(spec, share), self._tasks[spec, share], strict=True)
             if key not in self.tried.runs and spec not in self.unusable
         }
         keys = list(missing)
@@ -89,7 +95,7 @@ class Bench:
                 found = event.found.measurement
                 jobs = tuple(job.name for job in found.jobs)
                 values = self.question.objective.values(found)
-                self.tried.keep(Run(keys[event.number], values, jobs))
+                self.tried.keep(Run(keys[event.number], values, jobs, found.duration_ns))
                 self.made += 1
                 self.ended(event)
 
@@ -107,16 +113,19 @@ class Bench:
         self._tasks.clear()
         self._keys.clear()
 
-    def figures(self, spec: SchedulerSpec) -> list[Run]:
+    def figures(self, spec: SchedulerSpec, share: float | None = None) -> list[Run]:
         """Its run under each load."""
-        self.runs([spec])
-        return [self.tried.runs[key] for key in self._key(spec)]
+        self.runs([spec], share)
+        return [self.tried.runs[key] for key in self._key(spec, share)]
 
-    def scores(self, specs: Sequence[SchedulerSpec]) -> list[Score | None]:
+    def scores(
+        self, specs: Sequence[SchedulerSpec], share: float | None = None
+    ) -> list[Score | None]:
         """The score of each; None for unusable ones."""
-        self.runs([self.question.reference, *specs])
+        self.runs([self.question.reference])
         self._check()
-        return [None if spec in self.unusable else self._score(spec) for spec in specs]
+        self.runs([self.question.reference, *specs], share)
+        return [None if spec in self.unusable else self._score(spec, share) for spec in specs]
 
     def _check(self) -> None:
         """InputError if a figure of the objective is in none of the loads."""
@@ -127,27 +136,31 @@ class Bench:
                 there = f"; there are the jobs {', '.join(jobs)}" if jobs else ""
                 raise InputError(f"--objective: no load has a figure for {name}{there}")
 
-    def _score(self, spec: SchedulerSpec) -> Score:
+    def _score(self, spec: SchedulerSpec, share: float | None) -> Score:
         objective = self.question.objective
         bounds = len(objective.bounds)
         excess = 0.0
         gains: list[list[float]] = [[] for _ in objective.goals]
-        pairs = zip(self.figures(spec), self.figures(self.question.reference), strict=True)
-        for own, reference in pairs:
+        reference = self.question.reference
+        pairs = zip(self.figures(spec, share), self.figures(reference, share), strict=True)
+        for own, of_reference in pairs:
             for bound, value in zip(objective.bounds, own.values, strict=False):
                 excess += 0.0 if value is None else bound.excess(value)
             for place, gain in enumerate(gains):
-                here, there = own.values[bounds + place], reference.values[bounds + place]
+                here, there = own.values[bounds + place], of_reference.values[bounds + place]
                 if there is not None:
                     # A load without a figure that it has under the reference is no use.
                     gain.append(-math.inf if here is None else math.log(here / there))
         combined = min if self.question.worst_case else _mean
         return Score(excess, tuple(map(combined, gains)))
 
-    def _key(self, spec: SchedulerSpec) -> tuple[str, ...]:
-        if spec not in self._keys:
+    def _key(self, spec: SchedulerSpec, share: float | None = None) -> tuple[str, ...]:
+        run = (spec, share)
+        if run not in self._keys:
             question = self.question
-            self._tasks[spec] = tuple(
+            whole = [] if share is None else self.figures(question.reference)
+            ends = [round((share or 1.0) * one.duration_ns) for one in whole]
+            self._tasks[run] = tuple(
                 Task(
                     *self.rig.alone(
                         Experiment(
@@ -157,14 +170,15 @@ class Bench:
                             question.seed,
                             question.host,
                             question.ignore_unsupported,
+                            until_ns=ends[number] if ends else None,
                         )
                     ),
                     repeat=_NO_STORY,
                 )
-                for load in question.workloads
+                for number, load in enumerate(question.workloads)
             )
-            self._keys[spec] = tuple(task.content_hash for task in self._tasks[spec])
-        return self._keys[spec]
+            self._keys[run] = tuple(task.content_hash for task in self._tasks[run])
+        return self._keys[run]
 
 
 def _mean(values: Sequence[float]) -> float:

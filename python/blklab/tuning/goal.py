@@ -28,6 +28,8 @@ FIGURES: Mapping[str, str] = {
     "lag": "lag_mib",
 }
 """Names in an objective, and the metrics that they stand for."""
+_AT_THE_END = "duration"
+"""The figure that a run has when it has ended."""
 BOTH = ("throughput", "p99")
 """The figures of ``both``, of which it is the geometric mean."""
 _UNITS: Mapping[str, Mapping[str, float]] = {
@@ -120,6 +122,13 @@ class Objective:
         not have."""
         bounds = [bound.figure.of(run) for bound in self.bounds]
         return (*bounds, *(goal.value(run) for goal in self.goals))
+
+    @property
+    def is_known_early(self) -> bool:
+        """Whether the beginning of a run has all of its figures."""
+        figures = [bound.figure for bound in self.bounds]
+        figures += [figure for goal in self.goals for figure in goal.figures]
+        return all(figure.name != _AT_THE_END for figure in figures)
 
     @property
     def names(self) -> tuple[str, ...]:

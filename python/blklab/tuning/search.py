@@ -1,4 +1,5 @@
-"""The search, in five steps, each of some dozen to some hundred runs.
+"""The search, in five steps, each of some dozen to some hundred runs. Where short runs tell the
+order of whole ones, steps 3 and 4 begin with them (`blklab.tuning.fidelity`).
 
 1. *Defaults*: each scheduler as it is.
 2. *Screening*: which tunables have an effect on this load? From a scheduler's default and from
@@ -32,6 +33,8 @@ from optuna.trial import TrialState
 from blklab.domain.experiment import SchedulerSpec
 from blklab.domain.space import Space
 from blklab.tuning.bench import Bench, Score
+from blklab.tuning.fidelity import PROMISING, SHARE, FurtherSeeds, Levels, ShortRuns
+from blklab.tuning.scored import Scored
 
 WORTH = math.log(1.005)
 """A change that brings less is not kept: 0.5 %."""
@@ -46,11 +49,14 @@ _FIRST = 20
 """Trials before the estimator, at random."""
 _ESTIMATED = 0.5
 """The part of the trials that are the estimator's; the others descend."""
-_DESCENTS = 2
-"""Schedulers from whose best settings a descent begins."""
+_DESCENTS = 4
+"""Schedulers from whose best settings a descent begins, each with its part of the runs."""
 _TURNS = 6
 """Times that estimating and descending take turns, at most: later ones only see what was tried."""
+_LINE = 2
+"""Whole runs of the values of one tunable, at most, where short ones come first."""
 _NO_GAIN = 1e-12
+_ONE_LEVEL = Levels()
 
 
 @dataclass(frozen=True)
@@ -81,11 +87,24 @@ class Found:
     """Different settings that were tried."""
     enumerated: bool
     """Whether these were all there are."""
+    short: ShortRuns | None
+    """What short runs were worth; None if there were none."""
+    further: FurtherSeeds | None
+    """What further seeds were worth; None if there were none."""
+    cost: float
+    """All settings that were tried, a short run as its part of one."""
 
 
-def search(bench: Bench, spaces: Sequence[Space], trials: int, seed: int) -> Found:
-    """Try up to `trials` settings after the screening, and some to simplify the best."""
-    scored = _Scored(bench)
+def search(
+    bench: Bench,
+    spaces: Sequence[Space],
+    trials: int,
+    seed: int,
+    levels: Levels = _ONE_LEVEL,
+) -> Found:
+    """Try up to `trials` settings after the screening, and some to simplify the best; with short
+    runs more of them, for the same cost. Short runs are for one goal."""
+    scored = Scored(bench.scores, levels.seeds, bench.question.objective.goals)
     bases = [space.base for space in spaces]
     scored.of(bases)
     screened = _screen(scored, spaces, random.Random(seed))
@@ -93,6 +112,10 @@ def search(bench: Bench, spaces: Sequence[Space], trials: int, seed: int) -> Fou
     if enumerated:
         scored.of([spec for space in spaces for spec in space.all()])
     else:
+        judged = scored.judge_seeds()
+        if levels.short is not None:
+            levels.short.judge(judged)
+            scored.fidelity = levels.short
         _alternate(scored, spaces, screened, trials, seed)
     effects = _effects(scored, spaces, screened)
     best = [_simplified(scored, space, scored.best_of(space.name)) for space in spaces]
@@ -102,55 +125,24 @@ def search(bench: Bench, spaces: Sequence[Space], trials: int, seed: int) -> Fou
         reverse=True,
     )
     winner = ranked[0][0]
+    # That may look at settings that had one seed so far.
+    front = _front(scored) if len(bench.question.objective.goals) > 1 else ()
     return Found(
         tuple(ranked),
         tuple((base, scored.one(base)) for base in bases if scored.usable(base)),
         effects,
         _worth(scored, winner, bases),
-        _front(scored) if len(bench.question.objective.goals) > 1 else (),
+        front,
         len(scored.scores),
         enumerated,
+        scored.fidelity.told(scored.first) if scored.fidelity is not None else None,
+        scored.further,
+        scored.cost,
     )
 
 
-class _Scored:
-    """Settings with their scores, in the order in which they were tried."""
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self.scores: dict[SchedulerSpec, Score | None] = {}
-        self.goals = bench.question.objective.goals
-
-    def of(self, specs: Sequence[SchedulerSpec]) -> list[Score | None]:
-        left = [spec for spec in dict.fromkeys(specs) if spec not in self.scores]
-        self.scores.update(zip(left, self._bench.scores(left), strict=True))
-        return [self.scores[spec] for spec in specs]
-
-    def one(self, spec: SchedulerSpec) -> Score:
-        [score] = self.of([spec])
-        assert score is not None, "it can be used"
-        return score
-
-    def usable(self, spec: SchedulerSpec) -> bool:
-        [score] = self.of([spec])
-        return score is not None
-
-    def key(self, spec: SchedulerSpec) -> tuple[float, float]:
-        """Larger is better, of settings that were tried."""
-        score = self.scores[spec]
-        return (-math.inf, -math.inf) if score is None else score.key
-
-    def best_of(self, scheduler: str) -> SchedulerSpec:
-        """The best of that name: of equal ones, the one with the fewest settings."""
-
-        return max(
-            (spec for spec in self.scores if spec.name == scheduler),
-            key=lambda spec: (*self.key(spec), -len(spec.settings)),
-        )
-
-
 def _screen(
-    scored: _Scored, spaces: Sequence[Space], chance: random.Random
+    scored: Scored, spaces: Sequence[Space], chance: random.Random
 ) -> dict[tuple[str, str], float]:
     """The effect of every tunable from the default and from random settings, as the logarithm of a
     ratio, by scheduler and tunable."""
@@ -162,21 +154,22 @@ def _screen(
         for values in [{knob.name: knob.default for knob in space.knobs}, *drawn]:
             base = space.spec(values)
             for knob in space.knobs:
+                # Where the base is at an end, such as 0 for the kernel's own choice, the next one.
+                others = [value for value in knob.values if value != values[knob.name]]
                 steps += [
                     (space, knob.name, base, space.spec({**values, knob.name: end}))
-                    for end in (knob.values[0], knob.values[-1])
-                    if end != values[knob.name]
+                    for end in dict.fromkeys((others[0], others[-1]))
                 ]
     scored.of([spec for _, _, base, other in steps for spec in (base, other)])
     most = {(space.name, knob.name): 0.0 for space in spaces for knob in space.knobs}
     for space, name, base, other in steps:
-        change = _change(scored.scores[base], scored.scores[other])
+        change = _change(scored.first[base], scored.first[other])
         most[space.name, name] = max(most[space.name, name], change)
     return most
 
 
 def _alternate(
-    scored: _Scored,
+    scored: Scored,
     spaces: Sequence[Space],
     screened: Mapping[tuple[str, str], float],
     trials: int,
@@ -185,53 +178,57 @@ def _alternate(
     """Estimating and descending until `trials` new settings are tried. A descent that soon ends
     where no single change is better leaves trials: then the estimator looks elsewhere, and the next
     descent begins from the best of what it has found there."""
-    end = len(scored.scores) + trials
+    end = scored.cost + trials
     for turn in range(_TURNS):
-        left = end - len(scored.scores)
+        left = end - scored.cost
         if left < _BATCH:
             return
         before = len(scored.scores)
-        _estimate(scored, spaces, round(left * _ESTIMATED), seed + turn)
+        _estimate(scored, spaces, left * _ESTIMATED, seed + turn)
         new = list(scored.scores)[before:] if turn else list(scored.scores)
         starts = [
             max(ours, key=lambda spec: (*scored.key(spec), -len(spec.settings)))
             for space in spaces
             if (ours := [spec for spec in new if spec.name == space.name])
         ]
-        _descend(scored, spaces, screened, starts, end - len(scored.scores))
+        _descend(scored, spaces, screened, starts, end - scored.cost)
 
 
 def _descend(
-    scored: _Scored,
+    scored: Scored,
     spaces: Sequence[Space],
     screened: Mapping[tuple[str, str], float],
     starts: Sequence[SchedulerSpec],
-    trials: int,
+    runs: float,
 ) -> None:
-    """From the best of `starts`, one tunable after the other, until none gets better or `trials`
-    new settings are tried."""
+    """From the best of `starts`, one tunable after the other, until none gets better or that many
+    runs are made."""
     by_name = {space.name: space for space in spaces}
-    end = len(scored.scores) + trials
-    for start in sorted(starts, key=scored.key, reverse=True)[:_DESCENTS]:
+    last = scored.cost + runs
+    starts = sorted(starts, key=scored.key, reverse=True)[:_DESCENTS]
+    for number, start in enumerate(starts):
+        end = scored.cost + (last - scored.cost) / (len(starts) - number)
         best, space = start, by_name[start.name]
         # Those with an effect first; of others the order does not matter.
         knobs = sorted(space.knobs, key=lambda knob: -screened[space.name, knob.name])
         is_better = True
-        while is_better and len(scored.scores) < end:
+        while is_better and scored.cost < end:
             is_better = False
             for knob in knobs:
                 values = space.values(best)
                 line = [space.spec({**values, knob.name: value}) for value in knob.values]
                 new = [spec for spec in line if spec not in scored.scores]
-                scored.of(new[: max(0, end - len(scored.scores))])
+                if new and scored.short and scored.cost < end:
+                    new = scored.short.best(new, _LINE)
+                scored.of(new[: max(0, math.floor(end - scored.cost))])
                 known = [spec for spec in line if spec in scored.scores]
-                first = max(known, key=scored.key)
+                first = scored.best(known)
                 if scored.key(first) > tuple(one + _NO_GAIN for one in scored.key(best)):
                     best, is_better = first, True
 
 
 def _effects(
-    scored: _Scored, spaces: Sequence[Space], screened: Mapping[tuple[str, str], float]
+    scored: Scored, spaces: Sequence[Space], screened: Mapping[tuple[str, str], float]
 ) -> tuple[Effect, ...]:
     """Each tunable's largest effect between all settings that were tried and differ in it alone."""
     most = dict(screened)
@@ -240,7 +237,7 @@ def _effects(
         for knob in space.knobs:
             alike: dict[SchedulerSpec, list[Score | None]] = {}
             for spec in tried:
-                alike.setdefault(spec.without(knob.name), []).append(scored.scores[spec])
+                alike.setdefault(spec.without(knob.name), []).append(scored.first[spec])
             for scores in alike.values():
                 changes = [_change(scores[0], other) for other in scores[1:]]
                 most[space.name, knob.name] = max(most[space.name, knob.name], *changes, 0.0)
@@ -256,8 +253,8 @@ def _change(one: Score | None, other: Score | None) -> float:
     return max(abs(a - b) if math.isfinite(a - b) else 0.0 for a, b in pairs)
 
 
-def _estimate(scored: _Scored, spaces: Sequence[Space], trials: int, seed: int) -> None:
-    """Optuna asks, the bench answers, in batches; all that the screening has seen is told first."""
+def _estimate(scored: Scored, spaces: Sequence[Space], runs: float, seed: int) -> None:
+    """Optuna asks, the bench answers, in batches; all that was tried before is told first."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with warnings.catch_warnings():
         # Of its arguments for conditional parameters; the version is pinned.
@@ -267,14 +264,27 @@ def _estimate(scored: _Scored, spaces: Sequence[Space], trials: int, seed: int) 
         )
     study = optuna.create_study(directions=["maximize"] * len(scored.goals), sampler=sampler)
     by_name = {space.name: space for space in spaces}
+    short = scored.short
     for spec, score in list(scored.scores.items()):
-        _tell_known(study, by_name, spec, score)
-    left = trials
-    while left > 0:
-        asked = [study.ask() for _ in range(min(_BATCH, left))]
+        _tell_known(study, by_name, spec, score, TrialState.COMPLETE)
+    for spec, score in list(short.scores.items()) if short else ():
+        if spec not in scored.scores:
+            _tell_known(study, by_name, spec, score, TrialState.PRUNED)
+    # Of settings that were tried before a run costs nothing.
+    each = SHARE + PROMISING if short else 1.0
+    end, left = scored.cost + runs, round(runs / each)
+    most = 1.0 + SHARE if short else 1.0
+    while left > 0 and (room := round((end - scored.cost) / most)) > 0:
+        asked = [study.ask() for _ in range(min(_BATCH, left, room))]
         specs = [_suggested(trial, by_name) for trial in asked]
-        for trial, score in zip(asked, scored.of(specs), strict=True):
-            study.tell(trial, _values(score, len(scored.goals)))
+        whole = short.promising(specs) if short else set(specs)
+        scored.of([spec for spec in specs if spec in whole])
+        for trial, spec in zip(asked, specs, strict=True):
+            if short is None or spec in scored.scores:
+                study.tell(trial, _values(scored.scores[spec], len(scored.goals)))
+            else:
+                trial.report(_values(short.scores[spec], 1)[0], 0)
+                study.tell(trial, state=TrialState.PRUNED)
         left -= len(asked)
 
 
@@ -291,9 +301,14 @@ def _suggested(trial: optuna.Trial, spaces: Mapping[str, Space]) -> SchedulerSpe
 
 
 def _tell_known(
-    study: optuna.Study, spaces: Mapping[str, Space], spec: SchedulerSpec, score: Score | None
+    study: optuna.Study,
+    spaces: Mapping[str, Space],
+    spec: SchedulerSpec,
+    score: Score | None,
+    state: TrialState,
 ) -> None:
-    """Tell the estimator of settings that were tried, if they can be used."""
+    """Tell the estimator of settings that were tried, if they can be used. Those that had only a
+    short run are pruned ones."""
     space = spaces[spec.name]
     values = space.values(spec)
     if space.spec(values) != spec or score is None:
@@ -306,10 +321,13 @@ def _tell_known(
         name = f"{space.name}.{knob.name}"
         parameters[name] = knob.values.index(values[knob.name])
         distributions[name] = IntDistribution(0, len(knob.values) - 1)
+    values_told = _values(score, len(score.gains))
+    is_whole = state == TrialState.COMPLETE
     study.add_trial(
         optuna.trial.create_trial(
-            state=TrialState.COMPLETE,
-            values=_values(score, len(score.gains)),
+            state=state,
+            values=values_told if is_whole else None,
+            intermediate_values={} if is_whole else {0: values_told[0]},
             params=parameters,
             distributions=distributions,
         )
@@ -325,13 +343,13 @@ def _values(score: Score | None, goals: int) -> list[float]:
     return list(score.gains)
 
 
-def _simplified(scored: _Scored, space: Space, best: SchedulerSpec) -> SchedulerSpec:
+def _simplified(scored: Scored, space: Space, best: SchedulerSpec) -> SchedulerSpec:
     """Without the changes that bring less than `WORTH`, the least worth first."""
     fixed = dict(space.base.settings)
     while True:
         told = [name for name, _ in best.settings if name not in fixed]
         fewer = [best.without(name) for name in told]
-        scores = scored.of([best, *fewer])
+        scores = scored.with_all_seeds([best, *fewer])
         own = scores[0]
         kept = [
             (score.key, spec)
@@ -346,23 +364,30 @@ def _simplified(scored: _Scored, space: Space, best: SchedulerSpec) -> Scheduler
         best = max(kept, key=lambda pair: pair[0])[1]
 
 
-def _worth(
-    scored: _Scored, best: SchedulerSpec, bases: Sequence[SchedulerSpec]
-) -> dict[str, float]:
+def _worth(scored: Scored, best: SchedulerSpec, bases: Sequence[SchedulerSpec]) -> dict[str, float]:
     """How many times worse the best settings are without each."""
     [base] = (base for base in bases if base.name == best.name)
     own = scored.one(best)
     worth = {}
     for name, _ in best.settings:
         if name not in dict(base.settings):
-            [score] = scored.of([best.without(name)])
+            [score] = scored.with_all_seeds([best.without(name)])
             lost = math.inf if score is None else own.key[1] - score.key[1]
             worth[name] = math.exp(lost) if score and score.excess <= own.excess else math.inf
     return worth
 
 
-def _front(scored: _Scored) -> tuple[tuple[SchedulerSpec, Score], ...]:
+def _front(scored: Scored) -> tuple[tuple[SchedulerSpec, Score], ...]:
     """The settings within the bounds that are not worse than others in all goals."""
+    while True:
+        front = _front_so_far(scored)
+        left = [spec for spec, _ in front if not scored.is_full(spec)]
+        if not left:
+            return front
+        scored.with_all_seeds(left)
+
+
+def _front_so_far(scored: Scored) -> tuple[tuple[SchedulerSpec, Score], ...]:
     usable = [
         (spec, score)
         for spec, score in scored.scores.items()

@@ -28,6 +28,8 @@ class Run:
     """As `blklab.tuning.goal.Objective.values`."""
     jobs: tuple[str, ...] = ()
     """The names of its jobs, if there are several."""
+    duration_ns: int = 0
+    """The virtual time that it took."""
 
 
 _DECODER = msgspec.json.Decoder(Run)

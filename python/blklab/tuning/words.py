@@ -53,5 +53,33 @@ def confirmed_text(confirmed: Confirmed) -> str:
     return f"{confirmed.repeats} fresh seeds {_where(confirmed)}{of_model}"
 
 
+def levels_text(found: Tuned) -> list[str]:
+    """What the search's short runs and further seeds were worth, a line for each."""
+    lines = []
+    if (short := found.short) is not None:
+        tau = _tau_text(short.agreement, f"over {short.judged} settings")
+        if short.used:
+            lines.append(
+                f"short runs, of {short.share:.1%} of the time: {short.settings:,}, which spared "
+                f"{short.spared:,} settings a whole one; {tau} with the order of whole runs"
+            )
+        elif short.agreement is None:
+            lines.append("no short runs: too few settings of the screening differ to judge them by")
+        else:
+            lines.append(f"no short runs: {tau} with the order of whole runs")
+    if (further := found.further) is not None:
+        tau = _tau_text(further.agreement, f"over {further.judged} settings")
+        lines.append(
+            f"each setting had {further.each} of {further.seeds} seeds, {further.settings:,} had "
+            f"all: {tau} of one seed's order with that of all"
+        )
+    return lines
+
+
+def _tau_text(agreement: float | None, of_what: str) -> str:
+    told = "unknown" if agreement is None else f"{agreement:.2f}"
+    return f"Kendall's tau {told} {of_what}"
+
+
 def _where(confirmed: Confirmed) -> str:
     return _WHERE.get(confirmed.rig, f"on {confirmed.disk}")
