@@ -204,7 +204,8 @@ def simulate(
     host: Host,
     seed: int,
     cancel: CancelToken | None,
-    window: tuple[int, int, int] | None,
+    window: tuple[int, int, int] | None = None,
+    until_ns: int | None = None,
 ) -> plausible.MadeRun:
     speed = _SCHEDULERS[scheduler.name] if disk.rotational else 1.0
     mean_ns = (8e6 if disk.rotational else 9e4) / speed

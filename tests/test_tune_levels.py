@@ -57,6 +57,21 @@ def test_a_setting_that_was_only_lucky_is_not_the_best() -> None:
     assert scored.first[SPECS[3]] == Score(0.0, (5.0,))
 
 
+def test_settings_with_the_same_figures_share_the_seeds_of_one() -> None:
+    asked: list[SchedulerSpec] = []
+
+    def further(specs: Sequence[SchedulerSpec]) -> list[Score | None]:
+        asked.extend(specs)
+        return level(lambda n: n // 5 / 10)(specs)
+
+    scored = Scored(level(lambda n: float(n // 5)), [further], GOALS)
+    scored.of(SPECS)
+    # Of five that are alike one has the second seed, and the others its score.
+    assert [number(spec) for spec in asked] == [15, 10]
+    assert {scored.key(spec)[1] for spec in SPECS[15:]} == {(3.0 + 0.3) / 2}
+    assert scored.best_of("bfq") == SPECS[15]
+
+
 def test_every_setting_has_as_many_seeds_as_it_takes_for_the_same_order() -> None:
     alike = Scored(level(float), [level(lambda n: 2.0 * n)] * 4, GOALS)
     alike.of(SPECS)
@@ -74,7 +89,7 @@ def test_every_setting_has_as_many_seeds_as_it_takes_for_the_same_order() -> Non
     assert other.key(new)[1] == pytest.approx((4 * 40 - 4.0) / 5)
 
 
-def test_what_the_reference_had_in_luck_is_added_to_scores_with_few_seeds() -> None:
+def test_luck_of_the_reference_is_added_to_scores_with_few_seeds() -> None:
     scored = Scored(level(lambda n: n / 20 - 1.0), [level(lambda n: n / 20)], GOALS)
     scored.of(SPECS)
     scored.judge_seeds()
@@ -195,7 +210,7 @@ def test_no_short_runs_for_what_is_known_at_the_end_for_several_goals_or_if_aske
     assert found["short"] is None and found["further"]["seeds"] == 1 + fidelity.SEEDS
 
 
-def test_what_the_levels_were_worth_is_told(tmp_path: Path) -> None:
+def test_the_worth_of_the_levels_is_told(tmp_path: Path) -> None:
     file = tmp_path / "load.fio"
     file.write_text("[reader]\ndirect=1\nrw=randread\nsize=64m\nnumber_ios=400\n")
     done = tuned(

@@ -12,7 +12,7 @@ from blklab.experiment.words import factor
 from blklab.report.parts import css, environment
 from blklab.tuning.answer import Tuned
 from blklab.tuning.sensitivity import Moved, Pair
-from blklab.tuning.words import confirmed_text, sentence
+from blklab.tuning.words import confirmed_text, levels_text, sentence
 
 PAGE = "tune.html"
 """Its name, beside the confirmation's report."""
@@ -61,6 +61,7 @@ def tuned_page(found: Tuned) -> str:
             title=f"{found.disk}: {' and '.join(found.workloads)}",
             found=found,
             sentence=sentence(found),
+            levels=levels_text(found),
             confirmed_text=confirmed_text,
             gain_text=gain_text,
             factor=factor,

@@ -93,7 +93,7 @@ class Fidelity:
     def __init__(self, short: Scores) -> None:
         self._short = short
         self.scores: dict[SchedulerSpec, Score | None] = {}
-        """Of short runs, in the order in which they were made."""
+        """The scores of short runs, in the order in which these were made."""
         self.judged = 0
         self.agreement: float | None = None
         self.used = False

@@ -23,7 +23,9 @@ class Scored:
     """Settings with their scores, in the order in which they were tried.
 
     A setting has some seeds: the search's own, or several if one tells little (`judge_seeds`). The
-    best so far has all of them, so that it is not only the luckiest.
+    best so far has all of them, so that it is not only the luckiest. Settings whose runs have the
+    same figures to the last digit, because what differs has no effect, have the score of the one
+    of them that has all seeds.
     """
 
     def __init__(self, own: Scores, further: Sequence[Scores], goals: Sequence[Goal]) -> None:
@@ -33,6 +35,8 @@ class Scored:
         self._shifts: dict[int, tuple[float, ...]] = {}
         """By the number of seeds: what all seeds would add to a score, for each goal. The reference
         has luck as well."""
+        self._alike: dict[tuple[str, tuple[Score | None, ...]], SchedulerSpec] = {}
+        """The settings that have all seeds, by the name and the first scores that others share."""
         self._each = 1
         """Seeds that every setting has."""
         self._judged: FurtherSeeds | None = None
@@ -93,7 +97,10 @@ class Scored:
 
     def is_full(self, spec: SchedulerSpec) -> bool:
         """Whether it has all seeds, or cannot be used."""
-        return len(self._scores[spec]) == len(self._by_seed) or self.scores[spec] is None
+        return self._is_whole(spec) or self.scores[spec] is None
+
+    def _is_whole(self, spec: SchedulerSpec) -> bool:
+        return len(self._scores[spec]) == len(self._by_seed)
 
     def key(self, spec: SchedulerSpec) -> tuple[float, float]:
         """Larger is better, of settings that were tried."""
@@ -106,9 +113,11 @@ class Scored:
 
     def best(self, specs: Sequence[SchedulerSpec]) -> SchedulerSpec:
         """The best of these, of settings that were tried, over all seeds: of equal ones, the one
-        with the fewest settings."""
+        with the fewest settings of those that had all."""
         while True:
-            best = max(specs, key=lambda spec: (*self.key(spec), -len(spec.settings)))
+            best = max(
+                specs, key=lambda one: (*self.key(one), self.is_full(one), -len(one.settings))
+            )
             if self.is_full(best):
                 return best
             self.with_all_seeds([best])
@@ -148,9 +157,19 @@ class Scored:
                     self._scores.setdefault(spec, []).append(score)
         for spec in specs:
             self._tell(spec)
+        # What is like one of them.
+        for spec in self._scores if count == len(self._by_seed) else ():
+            if not self._is_whole(spec):
+                self._tell(spec)
 
     def _tell(self, spec: SchedulerSpec) -> None:
         scores = self._scores[spec]
+        if self._is_whole(spec):
+            for count in range(1, len(scores)):
+                self._alike.setdefault((spec.name, tuple(scores[:count])), spec)
+        elif (alike := self._alike.get((spec.name, tuple(scores)))) is not None:
+            self.scores[spec] = self.scores[alike]
+            return
         score = mean(scores)
         shift = self._shifts.get(len(scores))
         if score is not None and shift is not None:

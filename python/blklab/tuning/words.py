@@ -57,28 +57,29 @@ def levels_text(found: Tuned) -> list[str]:
     """What the search's short runs and further seeds were worth, a line for each."""
     lines = []
     if (short := found.short) is not None:
-        tau = _tau_text(short.agreement, f"over {short.judged} settings")
+        agreement = _agreement_text(short.agreement, short.judged)
         if short.used:
             lines.append(
-                f"short runs, of {short.share:.1%} of the time: {short.settings:,}, which spared "
-                f"{short.spared:,} settings a whole one; {tau} with the order of whole runs"
+                f"{short.settings:,} short runs, of {short.share:.1%} of the time, spared "
+                f"{short.spared:,} settings a whole one; {agreement}"
             )
         elif short.agreement is None:
             lines.append("no short runs: too few settings of the screening differ to judge them by")
         else:
-            lines.append(f"no short runs: {tau} with the order of whole runs")
+            lines.append(f"no short runs, since they put settings in another order; {agreement}")
     if (further := found.further) is not None:
-        tau = _tau_text(further.agreement, f"over {further.judged} settings")
+        one = _agreement_text(further.agreement, further.judged)
         lines.append(
             f"each setting had {further.each} of {further.seeds} seeds, {further.settings:,} had "
-            f"all: {tau} of one seed's order with that of all"
+            f"all; the orders by one seed and by all: {one}"
         )
     return lines
 
 
-def _tau_text(agreement: float | None, of_what: str) -> str:
-    told = "unknown" if agreement is None else f"{agreement:.2f}"
-    return f"Kendall's tau {told} {of_what}"
+def _agreement_text(agreement: float | None, judged: int) -> str:
+    if agreement is None:
+        return "unknown, since too few settings differ"
+    return f"Kendall's tau {agreement:.2f} over {judged} settings"
 
 
 def _where(confirmed: Confirmed) -> str:

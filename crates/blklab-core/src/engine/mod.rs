@@ -370,7 +370,7 @@ impl<S: Source> Engine<S> {
             {
                 self.tell(ended);
             }
-            // Whoever was woken by commands that ended before `at` runs first, even if their ends took until then.
+            // What was woken by commands that ended before `at` goes first, even if their ends took until then.
             let waited_since = self.world.clock.last_event().max(began);
             let interrupted = !keeps_cpu && at > waited_since && !self.world.no_actor_runs_before(at);
             if interrupted || at > end {
