@@ -10,7 +10,10 @@ import threading
 
 import pytest
 
+from blklab import start
 from blklab.base.signals import ENDING, Signals, postponed
+from blklab.cli import rights
+from blklab.errors import INTERRUPTED_TEXT
 
 
 def _ends_a_process(number: int) -> bool:
@@ -49,6 +52,49 @@ def test_handled_and_ignored_signals_stay_so_and_all_handlers_are_restored() -> 
         signal.signal(signal.SIGUSR1, before[signal.SIGUSR1])
         signal.signal(signal.SIGHUP, before[signal.SIGHUP])
     assert {number: signal.getsignal(number) for number in signal.valid_signals()} == before
+
+
+class _Loading:
+    """Stands for a class of a library; a signal arrives while it is defined."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGRTMIN + 1])
+def test_a_signal_in_the_middle_of_loading_a_library_ends_as_at_any_other_moment(
+    number: int,
+) -> None:
+    expected = KeyboardInterrupt if number == signal.SIGINT else SystemExit
+    with pytest.raises(expected) as left_by, Signals.guarding():
+        type("Library", (), {"entries": _Loading(number)})
+    if isinstance(left_by.value, SystemExit):
+        assert left_by.value.code == 128 + number
+
+
+def test_another_error_is_not_taken_for_the_end() -> None:
+    with pytest.raises(OSError, match="could not be put back"), Signals.guarding():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except SystemExit:
+            raise OSError("could not be put back")  # noqa: B904
+
+
+def test_ctrl_c_while_the_command_loads_a_library_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def loads() -> None:
+        type("Library", (), {"entries": _Loading(signal.SIGINT)})
+
+    monkeypatch.setattr("blklab.cli.main", loads)
+    # The command's own process gives up its rights; this one needs them.
+    monkeypatch.setattr(rights.Program, "is_blklab", rights.Program.is_blklab)
+    with pytest.raises(SystemExit) as left_by:
+        start.main()
+    assert (left_by.value.code, capsys.readouterr().err) == (130, f"blklab: {INTERRUPTED_TEXT}\n")
 
 
 def test_a_second_signal_does_not_disturb_the_end_after_the_first(signals: Signals) -> None:

@@ -82,7 +82,8 @@ class Signals:
         """Handles signals while inside.
 
         Only in the main thread, because Python delivers signals only there. Ignored signals, such
-        as SIGHUP under nohup, stay ignored; rare signals with a handler keep it.
+        as SIGHUP under nohup, stay ignored; rare signals with a handler keep it. An end that
+        arrives as the cause of another error leaves as itself.
         """
         signals = Signals()
         if threading.current_thread() is not threading.main_thread():
@@ -99,9 +100,27 @@ class Signals:
                     ours = _go_on if number == signal.SIGTSTP else signals._arrived
                     signal.signal(number, ours)
             yield signals
+        except Exception as error:
+            if ending := ending_within(error):
+                raise ending from None
+            raise
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def ending_within(error: BaseException) -> KeyboardInterrupt | SystemExit | None:
+    """The end that caused an error.
+
+    A signal may arrive anywhere, also in the middle of a class that a library defines while it is
+    loaded: Python before 3.12 raises RuntimeError for whatever `__set_name__` raises.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, (KeyboardInterrupt, SystemExit)):
+            return cause
+        cause = cause.__cause__
+    return None
 
 
 @contextlib.contextmanager
