@@ -5,9 +5,10 @@ Both trees are built as by ``against.py``; its ratios of times scatter by more t
 machine. Valgrind counts instructions instead, which are the same at each call. They do not include
 cache misses and mispredicted branches, so a time may still differ.
 
-Each case runs twice, with `IOS` I/Os; the difference is the cost of an I/O without start-up and the
-descriptions of disk and result. All cases of a tree are forks of one process, which has imported
-all modules.
+The loads are direct random reads on a fast and on a slow disk, and four processes that read, write
+and sync through the page cache of a third. Each case runs twice, with `IOS` I/Os; the difference is
+the cost of an I/O without start-up and the descriptions of disk and result. All cases of a tree are
+forks of one process, which has imported all modules.
 
 A case has lost if it takes more than `LOSS` more instructions than the base; then the exit code is
 1. ``--keep`` keeps callgrind's file of each case's longer run, for ``callgrind_annotate``.
@@ -29,11 +30,11 @@ from pathlib import Path
 from against import LOSS, built, commit_of
 from blklab.domain.core import schedulers
 
-FAST, SLOW = "optane-900p", "wd10ezrx"
+FAST, SLOW, CACHED = "optane-900p", "wd10ezrx", "su800-128gb"
 IOS = (20_000, 50_000)
 NO_VALGRIND = "instructions not counted: valgrind is missing: apt-get install valgrind"
 
-_JOB = """
+_DIRECT = """
 [randread]
 ioengine=libaio
 direct=1
@@ -45,17 +46,41 @@ size=1G
 norandommap
 number_ios={each}
 """
+_BUFFERED = """
+[global]
+ioengine=psync
+size=4G
+number_ios={each}
+end_fsync=1
+[in-order]
+rw=write
+bs=64k
+[scattered]
+rw=randwrite
+bs=4k
+[reads]
+rw=read
+bs=64k
+[synced]
+rw=rw
+bs=16k
+fsync=32
+"""
+_JOBS = {FAST: _DIRECT, SLOW: _DIRECT, CACHED: _BUFFERED}
+"""Four processes each."""
 _RUN = """
 import json, os, sys
 import blklab
-place, job, cases = sys.argv[1:]
+place, jobs, cases = sys.argv[1:]
+jobs = json.loads(jobs)
 assert blklab.__file__.startswith(place), blklab.__file__
 small = "[a]\\nrw=read\\nsize=64k\\n"
 blklab.simulate(small, disk="optane-900p", scheduler="none")
 for name, scheduler, disk, ios in json.loads(cases):
     child = os.fork()
     if not child:
-        blklab.simulate(job.replace("{each}", str(ios // 4)), disk=disk, scheduler=scheduler)
+        job = jobs[disk].replace("{each}", str(ios // 4))
+        blklab.simulate(job, disk=disk, scheduler=scheduler)
         os._exit(0)
     if os.waitpid(child, 0)[1]:
         sys.exit(f"{scheduler} on {disk} failed")
@@ -90,9 +115,9 @@ class Cost:
 
 
 def cases(only: str | None = None) -> list[Case]:
-    """Each scheduler on the fast and on the slow disk."""
+    """Each scheduler on the fast and on the slow disk, and through the page cache of a third."""
     names = [row.name for row in schedulers()]
-    return [(name, disk) for name in names if only in (None, name) for disk in (FAST, SLOW)]
+    return [(name, disk) for name in names if only in (None, name) for disk in _JOBS]
 
 
 def total(file: Path) -> int:
@@ -117,7 +142,7 @@ def counted(
     with tempfile.TemporaryDirectory(prefix="blklab-instructions-") as scratch:
         done = subprocess.run(
             ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={scratch}/%p",
-             sys.executable, "-c", _RUN, str(tree), _JOB, json.dumps(rows)],
+             sys.executable, "-c", _RUN, str(tree), json.dumps(_JOBS), json.dumps(rows)],
             env=os.environ | _ENVIRONMENT | {"PYTHONPATH": str(tree)},
             check=True,
             stdout=subprocess.PIPE,

@@ -74,11 +74,12 @@ def test_an_io_that_takes_too_many_instructions_more_has_lost(
     assert ("LOST" in capsys.readouterr().out) == lost
 
 
-def test_every_scheduler_is_counted_on_a_fast_and_on_a_slow_disk() -> None:
+def test_every_scheduler_is_counted_on_a_fast_and_a_slow_disk_and_through_a_page_cache() -> None:
     assert ("cfq", instructions.SLOW) in instructions.cases()
     assert instructions.cases("kyber") == [
         ("kyber", instructions.FAST),
         ("kyber", instructions.SLOW),
+        ("kyber", instructions.CACHED),
     ]
     assert not instructions.cases("nfq")
 

@@ -19,7 +19,7 @@ from blklab.calibration.disturbance import Moment
 from blklab.calibration.fit import Loads, Rates
 from blklab.calibration.judge import Prediction, swaps
 from blklab.calibration.load import Load, Measured, read
-from blklab.domain import specs
+from blklab.domain import core, specs
 from blklab.errors import InputError, RunError
 from blklab.host.devices import queue
 from blklab.rigs.live import ahead, leftovers, made
@@ -37,6 +37,7 @@ time_based
 runtime=50ms
 """
 COSTS = {
+    "kernel": 6012,
     "cpus": 2,
     "submit_ns": 2600,
     "complete_ns": 1500,
@@ -44,7 +45,8 @@ COSTS = {
     "syscall_ns": 700,
     "copy_mb_s": 7000,
     "wake_ns": 9000,
-    "driver_ns": 3200,
+    "driver_ns": 700,
+    "switch_ns": 2100,
     "lock_ns.mq-deadline": 1300,
     "lock_ns.bfq": 3000,
 }
@@ -96,6 +98,10 @@ def test_a_drivers_thread_takes_the_idle_cpu_or_its_share_of_all() -> None:
     thread = own | {"driver_ns": 3000}
     assert iops(thread) == pytest.approx(250_000, rel=0.01), "the thread has a CPU of its own"
     assert iops(thread, jobs=4) == pytest.approx(2e9 / 7000, rel=0.03)
+    switches = own | {"driver_ns": 500, "switch_ns": 2500}
+    few, many = (iops(switches, jobs) for jobs in (2, 16))
+    assert few == pytest.approx(2e9 / 6200, rel=0.1), "a switch for every two or three I/Os"
+    assert many == pytest.approx(2e9 / 4700, rel=0.05), "and for more, if more processes wait"
     slow = own | {"driver_ns": 10_000}
     assert iops(slow, jobs=4) == pytest.approx(100_000, rel=0.01), "it is one thread"
     real = [blklab.simulate(DEEP, disk="optane-900p", host=host) for host in (slow, own)]
@@ -126,10 +132,14 @@ def test_costs_are_found_again_from_the_rates_that_they_cause() -> None:
         return [slower, Measured(rate, 2600.0, 0.0), slower]
 
     rows = {(name, load): measured(name, load) for name, load in loads.wanted(schedulers)}
-    found = fit.costs(Rates(rows), loads, schedulers, 2, 20, disk)
+    found = fit.costs(Rates(rows), loads, schedulers, 2, 20, disk, kernel=6012)
     assert found.keys() == COSTS.keys()
-    for name, value in COSTS.items():
-        assert found[name] == pytest.approx(value, rel=0.1, abs=60), name
+    for scheduler, load in loads.wanted(schedulers):
+        wanted = rows[scheduler, load][1].iops
+        assert fit.simulated(load, scheduler, disk, found) == pytest.approx(wanted, rel=0.1)
+    # More of one of these and less of the other have nearly the same rates.
+    for name in COSTS.keys() - {"driver_ns", "switch_ns"}:
+        assert found[name] == pytest.approx(COSTS[name], rel=0.15, abs=60), name
 
 
 def test_a_prediction_beyond_the_bar_or_in_another_order_is_no_good_one() -> None:
@@ -140,6 +150,18 @@ def test_a_prediction_beyond_the_bar_or_in_another_order_is_no_good_one() -> Non
     assert (none.rate, none.is_off, kyber.is_off) == (400.0, False, True)
     assert [(swap.faster, swap.slower) for swap in swaps([none, kyber])] == [("none", "kyber")]
     assert swaps([none, same]) == [], "their runs overlap: no order was measured"
+
+
+def test_a_load_that_is_not_modelled_is_judged_too() -> None:
+    shallow = Prediction("none", Load(3, depth=16), (400.0,), 600.0)
+    assert (shallow.error, shallow.is_off) == (0.5, True)
+    assert not shallow.load.is_modelled and Load(3).is_modelled
+
+
+def test_the_simulated_kernel_is_the_newest_that_is_no_newer() -> None:
+    versions = ("2.6.28", "4.12.4", "6.11", "6.12.117", "6.18.44-fc", "7.3.4", "8.0", "next")
+    found = [core.host_text("kernel", core.newest_kernel_before(version)) for version in versions]
+    assert found == ["4.12", "4.12", "4.12", "6.12", "6.12", "7.3", "7.3", "7.3"]
 
 
 def test_output_that_is_not_fios_is_an_error_in_one_line() -> None:

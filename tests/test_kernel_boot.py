@@ -349,6 +349,7 @@ def test_a_command_line_that_cannot_be_written_down_is_refused(place: Path) -> N
 def shell(linux: Path, *arguments: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """A shell in a guest and its terminal, which is restored afterwards."""
     ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (43, 132))
     before = termios.tcgetattr(theirs)
     process = subprocess.Popen(
         [sys.executable, "-m", "blklab", "kernel", "shell", linux.parent.name, *arguments],
@@ -370,8 +371,9 @@ def shell(linux: Path, *arguments: str) -> Iterator[tuple[int, subprocess.Popen[
 def test_a_shell_inside_sees_the_guest_and_leaves_the_terminal_as_it_was(linux: Path) -> None:
     with shell(linux) as (terminal, process):
         text = _read_until(terminal, "# ")
-        os.write(terminal, b"ls /sys/block; echo $((6 * 7)); pwd; touch here && ls\n")
+        os.write(terminal, b"ls /sys/block; stty size; echo $((6 * 7)); pwd; touch here && ls\n")
         text += _read_until(terminal, "here\n")
+        assert "\n43 132\n" in text
         assert "\n42\n" in text and "loop0" in text and "ublk" not in text
         os.write(terminal, b"exit\n")
         assert process.wait(60) == 0

@@ -35,7 +35,7 @@ def number(spec: SchedulerSpec) -> int:
 
 
 def level(gain: Callable[[int], float]) -> fidelity.Scores:
-    """Runs whose gain depends on `slice_idle`."""
+    """Scores with one gain, which `gain` computes from the value of `slice_idle`."""
 
     def scores(specs: Sequence[SchedulerSpec]) -> list[Score | None]:
         return [Score(0.0, (gain(number(spec)),)) for spec in specs]
@@ -60,16 +60,18 @@ def test_a_setting_that_was_only_lucky_is_not_the_best() -> None:
 def test_settings_with_the_same_figures_share_the_seeds_of_one() -> None:
     asked: list[SchedulerSpec] = []
 
-    def further(specs: Sequence[SchedulerSpec]) -> list[Score | None]:
+    def third(specs: Sequence[SchedulerSpec]) -> list[Score | None]:
         asked.extend(specs)
-        return level(lambda n: n // 5 / 10)(specs)
+        return level(lambda n: 10.0 if n == 17 else 0.0)(specs)
 
-    scored = Scored(level(lambda n: float(n // 5)), [further], GOALS)
+    # By one seed 15 to 19 are alike, by two 17 is another one.
+    second = level(lambda n: 2.5 if n == 17 else n // 5)
+    scored = Scored(level(lambda n: float(n // 5)), [second, third], GOALS)
     scored.of(SPECS)
-    # Of five that are alike one has the second seed, and the others its score.
-    assert [number(spec) for spec in asked] == [15, 10]
-    assert {scored.key(spec)[1] for spec in SPECS[15:]} == {(3.0 + 0.3) / 2}
-    assert scored.best_of("bfq") == SPECS[15]
+    assert scored.best_of("bfq") == SPECS[17]
+    # Of those that are alike one has the third seed, and the others its score.
+    assert [number(spec) for spec in asked] == [15, 17]
+    assert [scored.key(SPECS[n])[1] for n in (15, 16, 18, 19)] == [(3.0 + 3.0) / 3] * 4
 
 
 def test_every_setting_has_as_many_seeds_as_it_takes_for_the_same_order() -> None:

@@ -430,3 +430,40 @@ def test_an_interrupt_before_the_first_cell_writes_nothing(tmp_path: Path) -> No
     with pytest.raises(KeyboardInterrupt):
         blklab.verify(jobs=[job], kernel=kernel, out=out, listener=Interrupts())
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("seed", "number", "disk", "scheduler"),
+    [
+        # A plug is flushed when its first request is large, not its last.
+        (20261204, 8, "wd10ezrx", "none"),
+        # A read-ahead window that cached pages part is looked for part by part, and what others
+        # have looked up stays in the cache.
+        (20261204, 6, "wd10ezrx", "bfq"),
+        # Each part of such a window has a plug of its own.
+        (20261204, 2, "su800-128gb", "bfq"),
+        # Direct I/O beside dirty pages measures the bandwidth.
+        (20261206, 11, "wd10ezrx", "bfq"),
+        # A read-ahead window is one bio, which merges as a whole or not at all.
+        (20261206, 1, "wd10ezrx", "bfq"),
+        # A process that finds no tag runs the queue before its plug is flushed.
+        (20261205, 5, "su800-128gb", "bfq"),
+        # Pages that could not be dropped, since they are dirty, have the mark of read-ahead.
+        (20261207, 9, "wd10ezrx", "mq-deadline"),
+    ],
+)
+def test_drawn_jobs_through_the_page_cache_are_the_same_to_the_last_digit(
+    seed: int, number: int, disk: str, scheduler: str, tmp_path: Path
+) -> None:
+    drawn = draw.job(seed, number, rotational=disk == "wd10ezrx", buffered=True)
+    file = tmp_path / "drawn.fio"
+    file.write_text(drawn.text)
+    [cell] = blklab.verify(
+        jobs=[file],
+        disks=[disk],
+        schedulers=[scheduler],
+        kernel=real_kernel.image().parent.name,
+        seed=seed,
+    ).cells
+    assert cell.sim == cell.kernel
+    assert cell.kernel.ios > 1000

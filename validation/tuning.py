@@ -236,9 +236,15 @@ def main() -> None:
     parser.add_argument("--confirmed", action="store_true", help="whole searches, on fresh seeds")
     asked = parser.parse_args()
     if asked.confirmed:
+        begun = time.monotonic()
         document = json.loads(DATA.read_text()) | {"confirmed": (rows := confirmed())}
         DATA.write_text(json.dumps(document, indent=1) + "\n")
-        print(f"{statistics.geometric_mean(list(map(_gain, rows))):.2f} times better on average")
+        gain = statistics.geometric_mean(list(map(_gain, rows)))
+        short = sum(row["short"]["used"] for row in rows)
+        print(
+            f"{gain:.2f} times better on average, {(time.monotonic() - begun) / len(rows):.0f} s "
+            f"each; short runs were used by {short} of {len(rows)} searches"
+        )
         sys.exit(any(row["gain"] is None for row in rows))
     every = pairs()
     if asked.enumerate:

@@ -27,7 +27,7 @@ def host_measured() -> str:
     measured = kept["measured"]
     within = sum(abs(row["error"]) <= kept["bar"] for row in rows)
     rows_text = table(
-        ("load", "scheduler", "measured", "simulated", "off"),
+        ("load", "scheduler", "measured", "simulated", "off", ""),
         (
             (
                 row["load"],
@@ -35,6 +35,7 @@ def host_measured() -> str:
                 f"{max(row['measured_iops']) / 1000:,.0f}k",
                 f"{row['simulated_iops'] / 1000:,.0f}k",
                 f"{100 * row['error']:+.1f} %",
+                "" if row["modelled"] else "not modelled",
             )
             for row in rows
         ),

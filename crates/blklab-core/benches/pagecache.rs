@@ -6,6 +6,7 @@ use std::hint::black_box;
 use blklab_core::kernel::Kernel;
 use blklab_core::pagecache::{
     Advice, BackingConfig, BackingId, Dirtier, FileId, MemoryConfig, PageCache, ReadAhead, SyncStep, Wait,
+    Windows,
 };
 use blklab_core::ticks::Ticks;
 use blklab_core::units::{Bytes, Nanos};
@@ -59,11 +60,11 @@ fn next_offset(offset: u64, block: u64) -> u64 {
 #[divan::bench(args = [4 * KIB, MIB])]
 fn random_read_hit(bencher: Bencher, block: u64) {
     let (mut cache, file, mut ra, _) = cached_file(true);
-    let (mut offset, mut out) = (0, Vec::new());
+    let (mut offset, mut out, mut windows) = (0, Vec::new(), Windows::default());
     bencher.bench_local(|| {
         for _ in 0..CALLS {
             offset = next_offset(offset, block);
-            black_box(cache.read(file, black_box(offset), block, &mut ra, &mut out));
+            black_box(cache.read(file, black_box(offset), block, &mut ra, &mut windows, &mut out));
         }
     });
     assert!(out.is_empty());
@@ -107,11 +108,14 @@ fn read_through_full_memory(bencher: Bencher, next: impl Fn(u64) -> u64) {
     let mut cache = PageCache::new(&config, &[DISK]);
     let file = cache.add_file(FILE_BYTES, BackingId(0));
     let mut ra = cache.open(file, Advice::Normal);
-    let (mut offset, mut out) = (0, Vec::new());
+    let (mut offset, mut out, mut windows) = (0, Vec::new(), Windows::default());
     bencher.bench_local(|| {
         for _ in 0..CALLS {
             loop {
-                let step = cache.read(file, offset, 4 * KIB, &mut ra, &mut out);
+                let step = cache.read(file, offset, 4 * KIB, &mut ra, &mut windows, &mut out);
+                while !windows.is_empty() {
+                    cache.read_on(file, &mut windows, &mut out);
+                }
                 for range in out.drain(..) {
                     cache.read_done(range);
                 }

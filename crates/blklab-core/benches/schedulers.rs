@@ -56,6 +56,7 @@ impl Rig {
             wbt_target: Nanos::ZERO,
             cpus: 4,
             ticks: Ticks::per_second(1000),
+            merges_priorities: false,
             kernel: Kernel::LATEST,
         };
         let info = registry::info(name).expect("the name comes from the registry");

@@ -38,6 +38,16 @@ pub struct Kernel {
     /// A plug holds 32 requests in order of submission, and a bio may merge with the last of them. Before 5.0
     /// it held 16, sorted by sector (`blk_mq_flush_plug_list`), and all were searched.
     pub plugs_in_order: bool,
+    /// A bio or request may merge with a request of another priority. Since 5.0 it must be the same
+    /// (`blk_rq_merge_ok`, `attempt_merge`).
+    pub merges_priorities: bool,
+    /// A plug is flushed before the next request when its first one has 128 KiB (`blk_add_rq_to_plug` looks at the
+    /// head of the list). Since 6.13, and in 6.12.117; before, the list began with the last one.
+    pub plug_judged_by_first: bool,
+    /// Pages that are neighbours in memory too are one piece of a bio (`bio_add_page`), so that a read-ahead window
+    /// of any length is one bio while memory is not in pieces. Before 5.1 each page was a piece, of which a bio
+    /// has 256.
+    pub joins_pages_of_bio: bool,
     /// Under a scheduler the number of requests follows from the tags (`blk_mq_init_sched`). Before 4.14
     /// it was 256.
     pub requests_follow_tags: bool,
@@ -89,6 +99,9 @@ impl Kernel {
             software_queues_merge: number >= since(4, 13),
             plugs_queued_device_io: number < since(5, 15),
             plugs_in_order: number >= since(5, 0),
+            merges_priorities: number < since(5, 0),
+            plug_judged_by_first: number >= since(6, 12),
+            joins_pages_of_bio: number >= since(5, 1),
             requests_follow_tags: number >= since(4, 14),
             bfq_limits_requests: number >= since(4, 16),
             deadline_has_classes: number >= since(5, 14),

@@ -29,6 +29,15 @@ pub struct IoPrio {
 impl IoPrio {
     /// That of the thread that commits a journal (`DEFAULT_JOURNAL_IOPRIO` of ext4).
     pub const JOURNAL: IoPrio = IoPrio { class: PrioClass::BestEffort, level: 3 };
+    /// That of a process that has set none, at the nice value 0 (`__get_task_ioprio`).
+    pub const DEFAULT: IoPrio = IoPrio { class: PrioClass::BestEffort, level: 4 };
+
+    /// The same, or one is the default and the other is not set.
+    #[inline]
+    pub fn equals(self, other: IoPrio) -> bool {
+        let set = |prio: IoPrio| if prio.class == PrioClass::None { IoPrio::DEFAULT } else { prio };
+        self == other || set(self) == set(other)
+    }
 }
 
 /// The CPU on which the kernel's threads run, and no process.

@@ -44,8 +44,8 @@ const SCHEDULER_SETTLES: Duration = Duration::from_millis(3500);
 const SCHEDULER_SETTLES_AT_LEAST: Duration = Duration::from_millis(250);
 /// A run begins then, on the clock, if nothing has taken longer: until the first measurement of the
 /// disk's bandwidth a writer's pauses depend on how long the disk has been there, as in the simulator
-/// (`IDLE_BEFORE` of its page cache).
-const RUN_BEGINS: Duration = Duration::from_millis(3600);
+/// (its page cache counts this time), and where the buckets of the timer wheel end.
+const RUN_BEGINS: Duration = Duration::from_nanos(blklab_core::ticks::BEGINS.0);
 
 /// For ublk: Linux 7.3.4 corrupts its memory when more than 128 io_uring commands of one ring end
 /// (seen at the removal of a disk with 160 tags; 128 is the length of the ring's cache of such

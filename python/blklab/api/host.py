@@ -13,8 +13,9 @@ from blklab.api.listener import SILENT, Listener
 from blklab.calibration import fit
 from blklab.calibration.fit import NONE, SCHEDULERS, Loads, Rates
 from blklab.calibration.judge import BAR, Prediction, Swap, swaps
-from blklab.calibration.load import Load, Measured, median
+from blklab.calibration.load import DEEP, Load, Measured, median
 from blklab.calibration.measure import bench
+from blklab.domain import core
 from blklab.domain.experiment import Disk
 from blklab.errors import InputError
 from blklab.host.machine import cpu_model, fio_version
@@ -36,7 +37,17 @@ class MeasuredHost:
     rates: Mapping[str, float]
     """The measured IOPS that the values come from."""
     predictions: tuple[Prediction, ...]
-    """Other loads, measured afterwards and simulated; empty without a check."""
+    """Other loads, measured in turns with them and simulated; empty without a check."""
+
+    @property
+    def not_modelled(self) -> str:
+        """Why some predictions may be far off; empty if there is no such load."""
+        if all(row.load.is_modelled for row in self.predictions):
+            return ""
+        return (
+            f"not modelled: fewer than {DEEP} I/Os in flight for each job; Linux keeps a process "
+            "and the threads that work for it on one CPU then"
+        )
 
     @property
     def off(self) -> list[Prediction]:
@@ -62,7 +73,8 @@ class MeasuredHost:
             f"--disk {self.disk.label}"
         )
         lines = [f"# {line}" for line in head.splitlines()]
-        lines += ["", "[host]", *(f"{name} = {value}" for name, value in self.values.items())]
+        values = {name: core.host_text(name, value) for name, value in self.values.items()}
+        lines += ["", "[host]", *(f"{name} = {value}" for name, value in values.items())]
         lines += [
             "",
             "[measured]",
@@ -88,6 +100,7 @@ class MeasuredHost:
                     "measured_iops": list(row.measured),
                     "simulated_iops": row.simulated,
                     "error": row.error,
+                    "modelled": row.load.is_modelled,
                 }
                 for row in self.predictions
             ],
@@ -110,7 +123,7 @@ def measure_host(
         device: ``null_blk`` or ``loop``; None is the first of them that this machine has.
         schedulers: those whose cost is measured.
         rounds: how often each load runs.
-        check: measure other loads afterwards, and compare them with the simulator.
+        check: measure other loads too, and compare them with the simulator.
         first: fio and the kernel's threads that work for it run before all other programs.
         listener: notes and progress.
 
@@ -134,9 +147,11 @@ def measure_host(
         disk = fit.device_model(ready.device.tags)
         with listener.runs(total, f"fio on {ready.device.name} ({ready.device.kind})") as done:
             clock_ns = ready.clock_ns()
-            rates = Rates(ready.measure(wanted, rounds, lambda: done(None)))
-            values = fit.costs(rates, loads, known, cpus, clock_ns, disk)
-            fresh = ready.measure(others, rounds, lambda: done(None))
+            # In turns: a shared machine may have another speed a minute later.
+            rows, fresh = ready.measure((wanted, others), rounds, lambda: done(None))
+        rates = Rates(rows)
+        kernel = core.newest_kernel_before(platform.release())
+        values = fit.costs(rates, loads, known, cpus, clock_ns, disk, kernel=kernel)
         kind, noise = ready.device.kind, median(ready.others)
     if noise > _OTHERS_MAX:
         listener.note(
@@ -158,13 +173,13 @@ def measure_host(
     )
 
 
-_BUFFERED = (Load(1, block_bytes=16384, buffered=True), Load(2, buffered=True))
+_BUFFERED = (Load(1, block_bytes=65536, buffered=True), Load(2, buffered=True))
 
 
 def checked_loads() -> list[Load]:
     """Loads other than those that the costs come from, and these again by number of jobs."""
-    of_depth_32 = [Load(jobs) for jobs in (1, 2, 4, 8)]
-    return [*of_depth_32, Load(3, depth=16), Load(2, block_bytes=8192, depth=64)]
+    others = [Load(3), Load(2, block_bytes=8192, depth=64), Load(3, depth=16)]
+    return [*(Load(jobs) for jobs in (1, 2, 4, 8)), *others]
 
 
 def _iops(rates: Rates, wanted: Sequence[tuple[str, Load]]) -> dict[str, float]:

@@ -47,6 +47,8 @@ TRIALS = 200
 REPEATS = 10
 """Fresh seeds of the confirmation, by default."""
 _UNUSABLE_TOLD = 3
+_FURTHER = FRESH // 2
+"""The difference of the search's further seeds from its own; the confirmation's are others."""
 
 
 def tune(
@@ -171,7 +173,7 @@ def _searched(
     # The estimator takes short runs for one goal only.
     may_be_short = objective.is_known_early and len(objective.goals) == 1 and not whole_runs
     short = Fidelity(lambda specs: bench.scores(specs, SHARE)) if may_be_short else None
-    others = [_other(bench, FRESH // 2 + number) for number in range(SEEDS)]
+    others = [_other(bench, _FURTHER + number) for number in range(SEEDS)]
     levels = Levels(short, tuple(other.scores for other in others))
     kept = len(bench.tried.runs)
     if kept:

@@ -1,9 +1,11 @@
 """The costs of the simulator's host with which it has the measured rates.
 
 A job alone gives the CPU time of one I/O in its process (submission and completion). More jobs, up
-to four for each CPU, give all CPU time of an I/O; the driver's thread has the rest of it. One I/O
-at a time shows how long a wake-up takes. Each scheduler's cost, like the driver's, is the one with
-the smallest largest error in the rates of all numbers of jobs.
+to four for each CPU, give all CPU time of an I/O; the driver's thread has the rest of it, for each
+I/O and for each switch to the thread: the more jobs, the fewer switches. One I/O at a time shows
+how long a wake-up takes. The driver's two costs are those with which the squares of the errors of
+all rates are least, each scheduler's that with the smallest largest error. The simulated kernel is
+the newest that is no newer than the machine's: versions differ in which thread dispatches.
 """
 
 from __future__ import annotations
@@ -11,7 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from blklab.calibration.load import Load, Measured
 from blklab.domain import specs
@@ -22,13 +27,15 @@ NONE = "none"
 SCHEDULERS = (NONE, "mq-deadline", "kyber", "bfq")
 _DEVICE = Path("/dev/measured")
 """A name for the simulator."""
-_STEPS = 18
-_PARTS = 12
-_LARGEST_NS = 1_000_000
+_GRID = 5
+_LEAST_FACTOR = 1.06
+_COARSE, _FINE = 10, 50
+_LARGEST_NS = 1 << 20
 # A completion is never free.
 _SUBMISSION_MAX = 0.8
 # fio's readings of the clock for each direct I/O, see `clock_ns`.
 _CLOCK_READS = 5
+_BUFFERED_BYTES = (4096, 16384, 131072)
 
 
 @dataclass(frozen=True)
@@ -54,10 +61,8 @@ class Loads:
     """One job, as many as CPUs, and more."""
     single: Load
     """One I/O at a time."""
-    small: Load
-    """Small reads from the page cache."""
-    large: Load
-    """Large ones."""
+    buffered: tuple[Load, ...]
+    """Reads from the page cache, of several sizes."""
 
     @classmethod
     def of(cls, cpus: int) -> Loads:
@@ -65,13 +70,12 @@ class Loads:
         return cls(
             tuple(Load(jobs) for jobs in sorted({1, cpus, 2 * cpus, 4 * cpus})),
             Load(1, depth=1),
-            Load(1, buffered=True),
-            Load(1, block_bytes=131072, buffered=True),
+            tuple(Load(1, block_bytes=size, buffered=True) for size in _BUFFERED_BYTES),
         )
 
     def wanted(self, schedulers: Sequence[str]) -> list[tuple[str, Load]]:
         """What must be measured."""
-        own = [(NONE, load) for load in (self.single, self.small, self.large)]
+        own = [(NONE, load) for load in (self.single, *self.buffered)]
         return own + [(name, load) for name in schedulers for load in self.deep]
 
 
@@ -88,66 +92,121 @@ def simulated(load: Load, scheduler: str, disk: Disk, host: Mapping[str, int]) -
 
 
 def costs(
-    rates: Rates, loads: Loads, schedulers: Sequence[str], cpus: int, clock_ns: int, disk: Disk
+    rates: Rates,
+    loads: Loads,
+    schedulers: Sequence[str],
+    cpus: int,
+    clock_ns: int,
+    disk: Disk,
+    *,
+    kernel: int,
 ) -> dict[str, int]:
-    """The host's values, by name."""
+    """The values of the host with that simulated kernel, by name."""
     alone = rates.fastest(NONE, loads.deep[0])
     per_io = 1e9 / alone.iops
     clock = min(clock_ns, int(per_io / (2 * _CLOCK_READS)))
     per_io -= _CLOCK_READS * clock
     submit = min(alone.submission_ns, per_io * _SUBMISSION_MAX)
-    host = {"cpus": cpus, "submit_ns": round(submit), "complete_ns": max(round(per_io - submit), 1)}
-    host["clock_ns"] = clock
+    host = {"kernel": kernel, "cpus": cpus, "submit_ns": round(submit)}
+    host |= {"complete_ns": max(round(per_io - submit), 1), "clock_ns": clock}
     host |= _page_cache(rates, loads)
 
-    def found(name: str, scheduler: str, over: Sequence[Load]) -> int:
-        def rate(value: int, load: Load) -> float:
-            return simulated(load, scheduler, disk, {**host, name: value})
-
-        return _best(rate, {load: rates.iops(scheduler, load) for load in over})
-
     host["wake_ns"] = 0
-    host["driver_ns"] = found("driver_ns", NONE, loads.deep)
-    host["wake_ns"] = found("wake_ns", NONE, [loads.single])
-    for scheduler in schedulers:
-        if scheduler != NONE:
-            name = f"lock_ns.{scheduler}"
-            host[name] = found(name, scheduler, loads.deep)
-    return host
+
+    def errors(scheduler: str, over: Sequence[Load], values: Mapping[str, int]) -> list[float]:
+        rate = partial(simulated, scheduler=scheduler, disk=disk, host={**host, **values})
+        return [math.log(rate(load) / rates.iops(scheduler, load)) for load in over]
+
+    def level(
+        name: str, scheduler: str, over: Sequence[Load], values: Mapping[str, int], steps: int
+    ) -> int:
+        """The value of `name` with which the largest error is least: one rate is as much too high
+        as another one is too low."""
+
+        def excess(value: int) -> float:
+            found = errors(scheduler, over, {**values, name: value})
+            return max(found) + min(found)
+
+        return _zero(excess, steps)
+
+    def locks(thread: Mapping[str, int], steps: int) -> dict[str, int]:
+        names = {name: f"lock_ns.{name}" for name in schedulers if name != NONE}
+        return {lock: level(lock, name, loads.deep, thread, steps) for name, lock in names.items()}
+
+    def squares(thread: Mapping[str, int], names: Sequence[str]) -> float:
+        values = {**thread, **(locks(thread, _COARSE) if len(names) > 1 else {})}
+        return sum(error**2 for name in names for error in errors(name, loads.deep, values))
+
+    thread = _thread(
+        per_io, lambda thread: squares(thread, [NONE]), lambda thread: squares(thread, schedulers)
+    )
+    host |= thread
+    wake_ns = level("wake_ns", NONE, [loads.single], {}, _FINE)
+    return host | locks({}, _FINE) | {"wake_ns": wake_ns}
+
+
+def _thread(
+    per_io: float,
+    alone: Callable[[dict[str, int]], float],
+    all_of: Callable[[dict[str, int]], float],
+) -> dict[str, int]:
+    """The driver's two costs with which the squares of all errors are least: from the best point of
+    a grid for the rates without a scheduler, by factors that become smaller."""
+    all_of = _kept(all_of)
+    steps = [part / (2 * _GRID) for part in range(1, 2 * _GRID, 2)]
+    grid = [_whole(per_io * io, 2 * per_io * switch) for io in steps for switch in steps]
+    best, factor = min(grid, key=alone), 1.5
+    while factor > _LEAST_FACTOR:
+        factors = (1 / factor, 1, factor)
+        around = [
+            _whole(best["driver_ns"] * io, best["switch_ns"] * switch)
+            for io in factors
+            for switch in factors
+        ]
+        found = min(around, key=all_of)
+        if found == best:
+            factor **= 0.5
+        best = found
+    return best
+
+
+def _whole(io: float, switch: float) -> dict[str, int]:
+    return {"driver_ns": max(round(io), 1), "switch_ns": max(round(switch), 1)}
+
+
+def _kept(function: Callable[[dict[str, int]], float]) -> Callable[[dict[str, int]], float]:
+    """The same function, called once for each value."""
+    known: dict[tuple[int, ...], float] = {}
+
+    def asked(values: dict[str, int]) -> float:
+        key = tuple(values.values())
+        if key not in known:
+            known[key] = function(values)
+        return known[key]
+
+    return asked
 
 
 def _page_cache(rates: Rates, loads: Loads) -> dict[str, int]:
-    """From two sizes of reads: what a call takes, and what each byte takes."""
-    small_ns = 1e9 / rates.iops(NONE, loads.small)
-    large_ns = 1e9 / rates.iops(NONE, loads.large)
-    more_bytes = loads.large.block_bytes - loads.small.block_bytes
-    of_byte_ns = max(large_ns - small_ns, 1.0) / more_bytes
-    call_ns = max(small_ns - loads.small.block_bytes * of_byte_ns, 0)
-    return {"syscall_ns": round(call_ns), "copy_mb_s": max(round(1000 / of_byte_ns), 1)}
+    """What a call takes, and what each byte takes, with which the squares of errors are least."""
+    times_ns = {load: 1e9 / rates.iops(NONE, load) for load in loads.buffered}
+    rows = [[1 / time, load.block_bytes / time] for load, time in times_ns.items()]
+    call_ns, of_byte_ns = np.linalg.lstsq(np.array(rows), np.ones(len(rows)), rcond=None)[0]
+    return {
+        "syscall_ns": max(round(call_ns), 0),
+        "copy_mb_s": max(round(1000 / max(of_byte_ns, 1e-3)), 1),
+    }
 
 
-def _slowest_above(rate: Callable[[int], float], wanted: float) -> int:
-    """The largest cost with at least the `wanted` rate; 0 if there is none."""
-    least, most = 0, 1
-    while most < _LARGEST_NS and rate(most) > wanted:
-        least, most = most, min(most * 4, _LARGEST_NS)
-    for _ in range(_STEPS):
-        if most - least <= max(1, least // 200):
-            break
+def _zero(excess: Callable[[int], float], steps: int) -> int:
+    """The cost at which a falling function is 0, in steps of such a part of it; the end of the
+    range if it is not 0 anywhere."""
+    least, most = 0, 1024
+    if excess(least) <= 0:
+        return least
+    while most < _LARGEST_NS and excess(most) > 0:
+        least, most = most, most * 2
+    while most - least > max(2, least // steps):
         middle = (least + most) // 2
-        least, most = (middle, most) if rate(middle) > wanted else (least, middle)
-    return least
-
-
-def _best(rate: Callable[[int, Load], float], wanted: Mapping[Load, float]) -> int:
-    """The cost with the smallest largest error in all `wanted` rates."""
-
-    def worst(value: int) -> float:
-        return max(abs(math.log(rate(value, load) / iops)) for load, iops in wanted.items())
-
-    def end(load: Load) -> int:
-        return _slowest_above(lambda value: rate(value, load), wanted[load])
-
-    ends = [end(load) for load in wanted]
-    low, high = min(ends), max(ends)
-    return min((low + (high - low) * part // _PARTS for part in range(_PARTS + 1)), key=worst)
+        least, most = (middle, most) if excess(middle) > 0 else (least, middle)
+    return (least + most) // 2

@@ -12,11 +12,16 @@ from blklab.errors import RunError
 from blklab.rigs.live.ahead import WALL
 from blklab.rigs.live.program import Program
 
-RUN_S = 0.3
+RUN_S = 0.4
 _RAMP_S = 0.1
-_SIMULATED_S = 0.05
+_SIMULATED_S = 0.01
 BUFFERED_BYTES = 64 << 20
-"""What buffered reads go over: in the page cache, and larger than the caches of most CPUs."""
+"""What the buffered reads of each job go over: in the page cache, and larger than the caches of
+most CPUs."""
+DEEP = 32
+"""I/Os in flight of a job from which on its process, and the threads that work for it, have work on
+CPUs of their own. With fewer, Linux keeps them on one CPU, where they take turns
+(`select_task_rq`)."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +30,14 @@ class Load:
 
     jobs: int
     block_bytes: int = 4096
-    depth: int = 32
+    depth: int = DEEP
     buffered: bool = False
     """Sequential reads from the page cache, instead of random direct ones."""
+
+    @property
+    def is_modelled(self) -> bool:
+        """The simulated host has what decides its rate."""
+        return self.buffered or self.depth >= DEEP
 
     @property
     def text(self) -> str:
@@ -50,6 +60,7 @@ class Load:
         ]
         if self.buffered:
             lines += ["ioengine=psync", "rw=read", f"size={BUFFERED_BYTES}", "invalidate=0"]
+            lines += [f"offset_increment={BUFFERED_BYTES}"]
         else:
             lines += ["ioengine=libaio", "rw=randread", "direct=1", f"iodepth={self.depth}"]
         if real:

@@ -40,26 +40,27 @@ class Bench:
 
     def measure(
         self,
-        wanted: Sequence[tuple[str, Load]],
+        groups: Sequence[Sequence[tuple[str, Load]]],
         rounds: int,
         done: Callable[[], None],
-    ) -> dict[tuple[str, Load], list[Measured]]:
-        """Each load under its scheduler, `rounds` times, in an order drawn anew for each round;
-        `done` is called after each run."""
-        rows: dict[tuple[str, Load], list[Measured]] = {each: [] for each in wanted}
-        order = list(rows)
+    ) -> list[dict[tuple[str, Load], list[Measured]]]:
+        """Each load of each group under its scheduler, `rounds` times, in an order drawn anew for
+        each round; `done` is called after each run."""
+        rows: list[dict[tuple[str, Load], list[Measured]]]
+        rows = [{each: [] for each in group} for group in groups]
+        order = [(group, each) for group, its in enumerate(rows) for each in its]
         chance = random.Random(1)
         for _ in range(rounds):
             chance.shuffle(order)
-            for scheduler, load in order:
-                rows[scheduler, load].append(self._run(scheduler, load))
+            for group, (scheduler, load) in order:
+                rows[group][scheduler, load].append(self._run(scheduler, load))
                 done()
         return rows
 
     def _run(self, scheduler: str, load: Load) -> Measured:
         self._borrowed.use(scheduler, {})
         if load.buffered:
-            self._fill_cache()
+            self._fill_cache(load.jobs * loads.BUFFERED_BYTES)
         if self._ahead is not None:
             self._ahead.refresh()
         before = Moment.now()
@@ -67,9 +68,8 @@ class Bench:
         self.others.append(Moment.now().others(before, found.cpu_s))
         return found
 
-    def _fill_cache(self) -> None:
+    def _fill_cache(self, left: int) -> None:
         with self.device.path.open("rb", buffering=0) as file:
-            left = loads.BUFFERED_BYTES
             while left > 0 and (block := file.read(min(left, 1 << 20))):
                 left -= len(block)
 

@@ -102,10 +102,12 @@ def _print(found: MeasuredHost) -> None:
             f"{row.rate / 1000:.0f}k",
             f"{row.simulated / 1000:.0f}k",
             f"{100 * row.error:+.1f} %",
-            "off" if row.is_off else "",
+            ", ".join(["off"] * row.is_off + ["not modelled"] * (not row.load.is_modelled)),
         )
     terminal.print(table)
     for swap in found.swaps:
         terminal.print(swap.text)
     within = len(found.predictions) - len(found.off)
     terminal.print(f"{within} of {len(found.predictions)} rates within 15 %")
+    if found.not_modelled:
+        terminal.print(found.not_modelled)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypedDict, cast
@@ -84,8 +85,22 @@ def host_text(name: str, value: int) -> str:
 
 def kernel_number(version: str) -> int | None:
     """The host's value `kernel` for Linux `version` (``6.12.107``); None if it is not simulated."""
+    return _kernels().get(".".join(version.split(".")[:2]))
+
+
+def newest_kernel_before(version: str) -> int:
+    """The number of the newest simulated version that is no newer than Linux `version`; the oldest
+    if there is none, the newest if that is no version."""
+    numbers = sorted(_kernels().values())
+    parts = re.match(r"(\d+)\.(\d+)", version)
+    its = 1000 * int(parts[1]) + int(parts[2]) if parts else numbers[-1]
+    return max((number for number in numbers if number <= its), default=numbers[0])
+
+
+def _kernels() -> dict[str, int]:
+    """The numbers of the simulated versions of Linux, by name."""
     [row] = (row for row in environment()["host"] if row.name == "kernel")
-    return dict(row.words).get(".".join(version.split(".")[:2]))
+    return dict(row.words)
 
 
 def check_host(changed: Mapping[str, int]) -> dict[str, int]:

@@ -25,6 +25,7 @@ GUEST: Mapping[str, int] = {
     "submit_ns": 0,
     "complete_ns": 0,
     "driver_ns": 0,
+    "switch_ns": 0,
     "wake_ns": 0,
     "syscall_ns": 0,
     "copy_mb_s": 0,

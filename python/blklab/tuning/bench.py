@@ -158,8 +158,9 @@ class Bench:
         run = (spec, share)
         if run not in self._keys:
             question = self.question
-            whole = [] if share is None else self.figures(question.reference)
-            ends = [round((share or 1.0) * one.duration_ns) for one in whole]
+            ends: list[int | None] = [None] * len(question.workloads)
+            if share is not None:
+                ends = [round(share * one.duration_ns) for one in self.figures(question.reference)]
             self._tasks[run] = tuple(
                 Task(
                     *self.rig.alone(
@@ -170,12 +171,12 @@ class Bench:
                             question.seed,
                             question.host,
                             question.ignore_unsupported,
-                            until_ns=ends[number] if ends else None,
+                            until_ns=end,
                         )
                     ),
                     repeat=_NO_STORY,
                 )
-                for number, load in enumerate(question.workloads)
+                for load, end in zip(question.workloads, ends, strict=True)
             )
             self._keys[run] = tuple(task.content_hash for task in self._tasks[run])
         return self._keys[run]

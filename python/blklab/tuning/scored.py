@@ -18,14 +18,17 @@ from blklab.tuning.fidelity import (
 )
 from blklab.tuning.goal import Goal
 
+_ALIKE = 2
+"""Seeds by which settings without a difference are known."""
+
 
 class Scored:
     """Settings with their scores, in the order in which they were tried.
 
     A setting has some seeds: the search's own, or several if one tells little (`judge_seeds`). The
-    best so far has all of them, so that it is not only the luckiest. Settings whose runs have the
-    same figures to the last digit, because what differs has no effect, have the score of the one
-    of them that has all seeds.
+    best so far has all of them, so that it is not only the luckiest. Settings with the same figures
+    by two seeds, to the last digit, have the score of the one of them that has all: what differs
+    has no effect. By one seed that may be chance.
     """
 
     def __init__(self, own: Scores, further: Sequence[Scores], goals: Sequence[Goal]) -> None:
@@ -39,7 +42,9 @@ class Scored:
         """The settings that have all seeds, by the name and the first scores that others share."""
         self._each = 1
         """Seeds that every setting has."""
-        self._judged: FurtherSeeds | None = None
+        self._judged = 0
+        """Settings by which single seeds were judged."""
+        self._agreement: float | None = None
         self.scores: dict[SchedulerSpec, Score | None] = {}
         """The best known of each; None for settings that cannot be used."""
         self.goals = goals
@@ -47,7 +52,7 @@ class Scored:
 
     @property
     def first(self) -> dict[SchedulerSpec, Score | None]:
-        """The scores with the search's own seed, whose runs differ in their settings alone."""
+        """The scores by the search's own seed: two of them differ because the settings do."""
         return {spec: scores[0] for spec, scores in self._scores.items()}
 
     @property
@@ -66,10 +71,7 @@ class Scored:
         if len(self._by_seed) == 1:
             return None
         full = sum(map(self.is_full, self._scores))
-        judged = self._judged
-        if judged is None:
-            return FurtherSeeds(len(self._by_seed), self._each, full, 0, None)
-        return FurtherSeeds(judged.seeds, judged.each, full, judged.judged, judged.agreement)
+        return FurtherSeeds(len(self._by_seed), self._each, full, self._judged, self._agreement)
 
     def of(self, specs: Sequence[SchedulerSpec]) -> list[Score | None]:
         """The scores of settings; then the best of each scheduler has all seeds."""
@@ -120,7 +122,8 @@ class Scored:
             )
             if self.is_full(best):
                 return best
-            self.with_all_seeds([best])
+            had = len(self._scores[best])
+            self._extend([best], _ALIKE if had < _ALIKE else len(self._by_seed))
 
     def judge_seeds(self) -> dict[SchedulerSpec, Score | None]:
         """Give all seeds to some settings, from the best to the worst, and see how many of them it
@@ -139,7 +142,7 @@ class Scored:
         if judged:
             enough = [n for n, tau in agreements.items() if tau is not None and tau >= AGREES]
             self._each = min(enough, default=every)
-        self._judged = FurtherSeeds(every, self._each, 0, len(judged), agreements.get(1))
+        self._judged, self._agreement = len(judged), agreements.get(1)
         for spec in self._scores:
             self._tell(spec)
         return {spec: self.scores[spec] for spec in judged}
@@ -165,7 +168,7 @@ class Scored:
     def _tell(self, spec: SchedulerSpec) -> None:
         scores = self._scores[spec]
         if self._is_whole(spec):
-            for count in range(1, len(scores)):
+            for count in range(_ALIKE, len(scores)):
                 self._alike.setdefault((spec.name, tuple(scores[:count])), spec)
         elif (alike := self._alike.get((spec.name, tuple(scores)))) is not None:
             self.scores[spec] = self.scores[alike]

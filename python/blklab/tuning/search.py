@@ -50,7 +50,8 @@ _FIRST = 20
 _ESTIMATED = 0.5
 """The part of the trials that are the estimator's; the others descend."""
 _DESCENTS = 4
-"""Schedulers from whose best settings a descent begins, each with its part of the runs."""
+"""Descents at most, one for each scheduler, from its best settings: the best of all goes first, as
+far as it gets."""
 _TURNS = 6
 """Times that estimating and descending take turns, at most: later ones only see what was tried."""
 _LINE = 2
@@ -135,7 +136,7 @@ def search(
         front,
         len(scored.scores),
         enumerated,
-        scored.fidelity.told(scored.first) if scored.fidelity is not None else None,
+        scored.fidelity.told(scored.scores) if scored.fidelity is not None else None,
         scored.further,
         scored.cost,
     )
@@ -161,9 +162,10 @@ def _screen(
                     for end in dict.fromkeys((others[0], others[-1]))
                 ]
     scored.of([spec for _, _, base, other in steps for spec in (base, other)])
+    first = scored.first
     most = {(space.name, knob.name): 0.0 for space in spaces for knob in space.knobs}
     for space, name, base, other in steps:
-        change = _change(scored.first[base], scored.first[other])
+        change = _change(first[base], first[other])
         most[space.name, name] = max(most[space.name, name], change)
     return most
 
@@ -204,10 +206,8 @@ def _descend(
     """From the best of `starts`, one tunable after the other, until none gets better or that many
     runs are made."""
     by_name = {space.name: space for space in spaces}
-    last = scored.cost + runs
-    starts = sorted(starts, key=scored.key, reverse=True)[:_DESCENTS]
-    for number, start in enumerate(starts):
-        end = scored.cost + (last - scored.cost) / (len(starts) - number)
+    end = scored.cost + runs
+    for start in sorted(starts, key=scored.key, reverse=True)[:_DESCENTS]:
         best, space = start, by_name[start.name]
         # Those with an effect first; of others the order does not matter.
         knobs = sorted(space.knobs, key=lambda knob: -screened[space.name, knob.name])
@@ -231,13 +231,13 @@ def _effects(
     scored: Scored, spaces: Sequence[Space], screened: Mapping[tuple[str, str], float]
 ) -> tuple[Effect, ...]:
     """Each tunable's largest effect between all settings that were tried and differ in it alone."""
-    most = dict(screened)
+    most, first = dict(screened), scored.first
     for space in spaces:
         tried = [spec for spec in scored.scores if spec.name == space.name]
         for knob in space.knobs:
             alike: dict[SchedulerSpec, list[Score | None]] = {}
             for spec in tried:
-                alike.setdefault(spec.without(knob.name), []).append(scored.first[spec])
+                alike.setdefault(spec.without(knob.name), []).append(first[spec])
             for scores in alike.values():
                 changes = [_change(scores[0], other) for other in scores[1:]]
                 most[space.name, knob.name] = max(most[space.name, knob.name], *changes, 0.0)

@@ -59,6 +59,7 @@ pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Setting
         },
         cpus,
         ticks: host.ticks,
+        merges_priorities: info.generation == Generation::SingleQueue || host.kernel.merges_priorities,
         kernel: host.kernel,
     }
 }

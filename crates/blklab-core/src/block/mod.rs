@@ -34,6 +34,7 @@ mod draining;
 mod flush;
 mod limits;
 mod merging;
+mod plug;
 mod recording;
 mod refused;
 mod rules;
@@ -67,9 +68,6 @@ use tags::{NO_TAG, Order, Tags};
 pub use wbt::Place;
 use wbt::Wbt;
 use worker::{Restart, Worker};
-
-/// A plug whose last request has grown to 128 KiB is flushed (`BLK_PLUG_FLUSH_SIZE`).
-const PLUG_SECTORS: u32 = 128 * 1024 / 512;
 
 /// The result of submitting a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,6 +257,11 @@ impl Block {
         self.rules.reads_blocks_without_plug
     }
 
+    /// A read of pages that are neighbours in memory is one bio of any length.
+    pub fn joins_pages_of_bio(&self) -> bool {
+        self.rules.joins_pages_of_bio
+    }
+
     /// A completed write may be lost without a flush.
     pub fn has_volatile_write_cache(&self) -> bool {
         self.volatile_write_cache
@@ -341,7 +344,12 @@ impl Block {
             self.run_again(now, bio.hw_queue, disk);
         }
         let most = manner.again.unwrap_or_else(|| self.depth_limit(now, bio));
-        let Some(id) = self.allocate(now, bio, most) else { return Submitted::NoRequest(most) };
+        let Some(id) = self.allocate(now, bio, most) else {
+            if manner.again.is_none() {
+                self.run_before_sleep(now, bio.hw_queue, disk);
+            }
+            return Submitted::NoRequest(most);
+        };
         if let Some(wbt) = &mut self.wbt {
             wbt.track(id, bio);
         }
@@ -362,13 +370,17 @@ impl Block {
             }
             return Submitted::Taken;
         }
-        let last_is_large = self.plug.last().is_some_and(|&last| self.requests[last].sectors >= PLUG_SECTORS);
-        if self.plug.len() >= self.rules.plug_requests || last_is_large {
-            self.unplug(now, disk);
-        }
-        self.requests[id].clock_stands = true;
-        self.plug.push(id);
+        self.add_to_plug(now, id, disk);
         Submitted::Taken
+    }
+
+    /// A process that finds no tag runs the queue, before its plug is flushed because it sleeps (`blk_mq_get_tag`): what it
+    /// has in the plug is not there yet.
+    #[cold]
+    fn run_before_sleep(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
+        if self.generation == Generation::MultiQueue {
+            self.run_again(now, hw_queue, disk);
+        }
     }
 
     /// The throttle of writeback lets the bio pass.
@@ -507,45 +519,6 @@ impl Block {
         });
         self.set_tag(id, tag);
         id
-    }
-
-    /// Flushes the plug to the scheduler, and dispatches requests to the disk (`blk_finish_plug`).
-    #[inline]
-    pub fn unplug(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if !self.plug.is_empty() {
-            self.unplug_all(now, false, disk);
-        }
-    }
-
-    /// The same for a process that sleeps: the worker dispatches its requests (`from_schedule`).
-    pub fn unplug_asleep(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if !self.plug.is_empty() {
-            self.unplug_all(now, self.rules.refuses, disk);
-        }
-    }
-
-    /// `to_queue`: nothing goes to the driver before it was in the software queue.
-    fn unplug_all(&mut self, now: Nanos, to_queue: bool, disk: &mut AnyDisk) {
-        if self.rules.plug_sorted {
-            let requests = &self.requests;
-            self.plug.reverse();
-            self.plug.sort_by_key(|&id| requests[id].sector);
-        }
-        let mut may_refuse = self.rules.refuses && !to_queue;
-        for index in 0..self.plug.len() {
-            let id = self.plug[index];
-            if !to_queue && self.issued_directly(now, id, disk) {
-                continue;
-            }
-            if may_refuse && self.refuse_one(now, id, disk) {
-                may_refuse = false;
-                continue;
-            }
-            self.mark(self.requests[id].hw_queue);
-            self.insert(now, id, true);
-        }
-        self.plug.clear();
-        self.run_now(now, disk);
     }
 
     /// Inserts the request. `joins`: it may instead be appended to a waiting one.

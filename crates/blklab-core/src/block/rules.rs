@@ -18,6 +18,8 @@ pub(super) struct Rules {
     pub plug_requests: usize,
     /// The number of plugged requests, latest first, that a bio may merge with.
     pub plug_merges: usize,
+    /// See [`Kernel::plug_judged_by_first`](crate::kernel::Kernel::plug_judged_by_first).
+    pub plug_judged_by_first: bool,
     /// A plug is sorted by sector when it is flushed; of two requests for the same sector the later
     /// goes first (`plug_rq_cmp`).
     pub plug_sorted: bool,
@@ -33,6 +35,8 @@ pub(super) struct Rules {
     pub plugs_queued_device_io: bool,
     /// See [`Kernel::reads_blocks_without_plug`](crate::kernel::Kernel::reads_blocks_without_plug).
     pub reads_blocks_without_plug: bool,
+    /// See [`Kernel::joins_pages_of_bio`](crate::kernel::Kernel::joins_pages_of_bio).
+    pub joins_pages_of_bio: bool,
     /// Each completion runs the queue (`scsi_run_queue` of `scsi_end_request`). Otherwise only a
     /// completion after a run on a full disk does.
     pub always_restarts: bool,
@@ -76,12 +80,14 @@ impl Rules {
             Generation::SingleQueue => Rules {
                 plug_requests: 16,
                 plug_merges: usize::MAX,
+                plug_judged_by_first: false,
                 plug_sorted: true,
                 joins_without_plug: false,
                 plugs_each_bio: false,
                 runs_without_plug: true,
                 plugs_queued_device_io: false,
                 reads_blocks_without_plug: false,
+                joins_pages_of_bio: false,
                 always_restarts: true,
                 peeks: true,
                 drains: false,
@@ -98,12 +104,14 @@ impl Rules {
                 // With several hardware queues a plug keeps one request, and issues the one before it.
                 plug_requests: if disk.hw_queues > 1 { 1 } else { 16 },
                 plug_merges: usize::MAX,
+                plug_judged_by_first: false,
                 plug_sorted: !host.kernel.plugs_in_order,
                 joins_without_plug: true,
                 plugs_each_bio: false,
                 runs_without_plug: !scheduler.is_elevator() && disk.hw_queues > 1,
                 plugs_queued_device_io: host.kernel.plugs_queued_device_io,
                 reads_blocks_without_plug: false,
+                joins_pages_of_bio: host.kernel.joins_pages_of_bio,
                 // SCSI runs the queue at each completion (`scsi_end_request`).
                 always_restarts: host.has_budget(disk),
                 peeks: false,
@@ -125,12 +133,14 @@ impl Rules {
             Generation::MultiQueue => Rules {
                 plug_requests: 32,
                 plug_merges: 1,
+                plug_judged_by_first: host.kernel.plug_judged_by_first,
                 plug_sorted: false,
                 joins_without_plug: true,
                 plugs_each_bio: host.kernel.plugs_each_bio,
                 runs_without_plug: !scheduler.is_elevator(),
                 plugs_queued_device_io: host.kernel.plugs_queued_device_io,
                 reads_blocks_without_plug: host.reads_blocks_without_plug(),
+                joins_pages_of_bio: host.kernel.joins_pages_of_bio,
                 always_restarts: false,
                 peeks: !host.has_budget(disk),
                 drains: false,

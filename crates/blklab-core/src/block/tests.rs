@@ -12,6 +12,7 @@ use crate::kernel::Kernel;
 use crate::request::{IoPrio, PrioClass};
 use crate::scheduler::spec::SchedulerSpec;
 use crate::scheduler::{Cgroup, CgroupId, Task};
+use crate::ticks::Ticks;
 use crate::units::Sector;
 
 /// A queue and its disk.
@@ -166,6 +167,25 @@ fn a_plug_of_4_12_is_flushed_at_sixteen_requests_and_one_of_blk_mq_at_thirty_two
 }
 
 #[test]
+fn a_plug_is_flushed_before_the_next_request_if_its_first_one_is_large_or_in_4_12_its_last_one() {
+    let of = |rig: &mut Rig, sizes: &[u32]| {
+        for (number, &sectors) in (0..).zip(sizes) {
+            let bio = Bio { sectors, ..read(number * 10_000, number) };
+            rig.block.submit(rig.now, &bio, Manner::PLUGGED, &mut rig.disk);
+        }
+        rig.block.in_flight
+    };
+    for (sizes, in_4_12, in_7_3) in
+        [(&[255, 8, 8][..], 0, 0), (&[256, 8, 8], 1, 1), (&[8, 256, 8], 2, 0), (&[8, 8, 256], 0, 0)]
+    {
+        for (number, at_disk) in [(4012, in_4_12), (6012, in_7_3), (7003, in_7_3)] {
+            let mut rig = Rig::on(linux(number), "mq-deadline", 8);
+            assert_eq!(of(&mut rig, sizes), at_disk, "{sizes:?} in {number}");
+        }
+    }
+}
+
+#[test]
 fn a_bio_grows_any_request_of_a_plug_of_4_12_and_the_last_one_of_blk_mqs() {
     let merged = |scheduler| {
         let mut rig = Rig::new(scheduler);
@@ -249,6 +269,18 @@ fn a_request_refused_for_want_of_room_is_taken_when_one_has_ended() {
 }
 
 #[test]
+fn a_process_without_a_tag_runs_the_queue_before_its_plug_is_flushed() {
+    let mut rig = Rig::new("mq-deadline:nr_requests=4");
+    assert_eq!(rig.submit_as(9_000, WITHOUT_PLUG), Submitted::Taken);
+    for sector in [100, 300, 500] {
+        assert_eq!(rig.submit_as(sector, Manner::PLUGGED), Submitted::Taken);
+    }
+    assert!(matches!(rig.submit_as(700, Manner::PLUGGED), Submitted::NoRequest(_)));
+    rig.block.unplug_asleep(rig.now, &mut rig.disk);
+    assert_eq!(rig.end_all().concat(), [9_000, 100, 300, 500], "not the lowest sector first");
+}
+
+#[test]
 fn requests_without_a_plug_are_sorted_until_their_submitter_sleeps() {
     let served = |scheduler| {
         let mut rig = Rig::new(scheduler);
@@ -276,6 +308,27 @@ fn in_linux_6_12_a_request_without_a_plug_does_not_wait_for_the_worker() {
             rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
             assert_eq!(rig.block.in_flight, after, "{scheduler}: merged, or issued one by one");
         }
+    }
+}
+
+#[test]
+fn the_plug_of_a_process_that_sleeps_takes_the_place_of_a_planned_run() {
+    for (asleep, due) in [(false, 4), (true, 6)] {
+        let mut rig = Rig::on(Host { ticks: Ticks::per_second(1000), ..linux(7003) }, "mq-deadline", 8);
+        for class in [PrioClass::RealTime, PrioClass::BestEffort] {
+            let bio = with_class(class, 10_000 * (1 + class as u64));
+            rig.block.submit(rig.now, &bio, Manner::PLUGGED, &mut rig.disk);
+        }
+        rig.block.unplug(rig.now, &mut rig.disk);
+        // The lower class waits for the higher one: the queue is run again in 3 ms.
+        assert_eq!((rig.block.in_flight, rig.block.worker_due), (1, Nanos::from_millis(4)));
+        rig.now = Nanos::from_millis(2);
+        rig.block.submit(rig.now, &with_class(PrioClass::BestEffort, 90_000), Manner::PLUGGED, &mut rig.disk);
+        match asleep {
+            true => rig.block.unplug_asleep(rig.now, &mut rig.disk),
+            false => rig.block.unplug(rig.now, &mut rig.disk),
+        }
+        assert_eq!(rig.block.worker_due, Nanos::from_millis(due));
     }
 }
 

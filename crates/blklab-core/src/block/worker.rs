@@ -114,7 +114,7 @@ impl Block {
 
     /// The only worker there is runs earlier than it has planned to: a work of Linux is queued once.
     #[inline]
-    fn not_later(&mut self) {
+    pub(super) fn not_later(&mut self) {
         if self.limits.hw_queues == 1 {
             self.worker_due = Nanos::NEVER;
         }

@@ -215,9 +215,9 @@ impl Device {
     /// returns whether it was due. Out of the way of devices without a thread.
     #[cold]
     fn pass_to_driver(&mut self, now: Nanos, cpus: &mut Cpus) -> bool {
-        self.completions.drain(..).for_each(|served| self.driver.take(now, served, cpus));
+        self.completions.drain(..).for_each(|served| self.driver.take(now, served, cpus, &mut self.lock));
         let is_due = self.driver.due() <= now;
-        while let Some(done) = self.driver.finish(now, cpus) {
+        while let Some(done) = self.driver.finish(now, cpus, &mut self.lock) {
             self.completions.push(Completion { at: now, ..done });
         }
         is_due
@@ -439,7 +439,7 @@ mod tests {
     use super::*;
     use crate::block::queue_limits;
     use crate::disk::catalogue;
-    use crate::host::Host;
+    use crate::host::{DriverCosts, Host};
     use crate::request::{Op, ProcessId};
     use crate::scheduler::spec::SchedulerSpec;
     use crate::scheduler::{AnyScheduler, Tasks};
@@ -454,7 +454,7 @@ mod tests {
         let tasks = Tasks::default();
         let elevator = AnyScheduler::new("none", &spec.settings, &limits, &tasks).expect("registered");
         let block = Block::new(&disk, limits, elevator, tasks, &Host::FREE);
-        Device::new(block, disk, Lock::new(Nanos::ZERO), Driver::new(Nanos::ZERO))
+        Device::new(block, disk, Lock::new(Nanos::ZERO), Driver::new(DriverCosts::default()))
     }
 
     /// Submits a read; true if the process sleeps.

@@ -24,7 +24,7 @@ use thiserror::Error;
 use crate::block::{Block, queue_limits, read_ahead};
 use crate::device::{Backing, Device, Devices, Ended, Layout, PlacedFile, Volume};
 use crate::disk::{AnyDisk, Disk};
-use crate::host::{Driver, Host};
+use crate::host::{Driver, DriverCosts, Host};
 use crate::owner::{Actor, Owner};
 use crate::pagecache::{BackingConfig, BackingId, MemoryConfig, PageCache};
 use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
@@ -137,8 +137,10 @@ impl Machine<'_> {
             let block = Block::new(&disk, limits, elevator, tasks.clone(), &host);
             // Drivers of real disks have no thread; a constant disk stands for a device that has one.
             let is_real = !matches!(disk, AnyDisk::Constant(_));
-            let driver = Driver::new(if is_real { Nanos::ZERO } else { host.driver });
-            Device::new(block, disk, host.lock(scheduler.info), driver)
+            let driver = Driver::new(if is_real { DriverCosts::default() } else { host.driver });
+            let lock = host.lock(scheduler.info);
+            let lock = if driver.has_thread() { lock.of_two_threads() } else { lock };
+            Device::new(block, disk, lock, driver)
         };
         let devices: Vec<_> = disks.into_iter().map(device).collect();
         let mut max_io: Vec<_> = devices.iter().map(|device| device.block.limits().max_sectors).collect();
@@ -185,7 +187,7 @@ pub struct Watch {
     pub end_ns: AtomicU64,
 }
 
-/// How a run is followed.
+/// What is kept of a run, and how long it takes at most.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Followed {
     /// Every request and decision of this window is kept.
@@ -261,7 +263,7 @@ impl<S: Source> Engine<S> {
         Engine { world, source, flushers, steps: 0 }
     }
 
-    /// Follows the run so.
+    /// Before the run: sets the window that is kept, and the run's end.
     pub fn follow(&mut self, Followed { window, until }: Followed) {
         if let Some(window) = window {
             for (_, device) in self.world.devices.iter_mut() {
@@ -342,7 +344,8 @@ impl<S: Source> Engine<S> {
             _ if end == HORIZON => Err(RunError::Endless),
             _ => {
                 self.world.clock.run_to(end);
-                self.source.stop(end);
+                // Commands that ended just before may have taken until later.
+                self.source.stop(self.world.now());
                 Ok(())
             }
         }

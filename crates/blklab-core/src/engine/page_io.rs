@@ -95,8 +95,13 @@ impl PageIos {
         devices: &Devices,
     ) -> FileStream {
         let span = layout.span_of(range);
-        // Pages that were written together are a large folio, and such folios are contiguous in memory.
-        let is_one = write && !layout.file(range.file).is_device;
+        // Pages of one window or one write were allocated together, as large folios or one after another, and are
+        // contiguous in memory.
+        let is_one = if write {
+            !layout.file(range.file).is_device
+        } else {
+            devices[layout.head_of(span).0.device].block.joins_pages_of_bio()
+        };
         let bios_left = match is_one {
             true => FileStream::bios_of_pages(span, layout, devices),
             false => FileStream::bios_of(span, layout, devices),
@@ -104,7 +109,7 @@ impl PageIos {
         let index = self.ios.insert(PageIo { range, write, bios_left }) as u32;
         let bio = Bio { owner: Owner::Pages(index).pack(), ..submitter.bio(write) };
         // The flusher has a plug of its own (`wb_writeback`).
-        let is_plugged = submitter.actor.is_flusher() || host.files().plugs_syncs;
+        let is_plugged = !write || submitter.actor.is_flusher() || host.files().plugs_syncs;
         let manner = if is_plugged { Manner::PLUGGED } else { Manner::BARE };
         match is_one {
             true => FileStream::of_pages(span, bio, manner, layout, devices),
@@ -245,9 +250,15 @@ impl PageWork {
         held.is_some()
     }
 
-    /// Submits the rest, under a plug of its own. `Err`: asleep until there is a free request.
+    /// Submits the rest. Contiguous pages to read are under a plug of their own (`read_pages`), those to write under
+    /// one for all. `Err`: asleep until there is a free request.
     pub fn hand_over(&mut self, world: &mut World, submitter: Submitter) -> Result<(), Asleep> {
-        while self.hand_over_next(world, submitter)? {}
+        while self.hand_over_next(world, submitter)? {
+            if !self.write {
+                world.unplug();
+                world.pass_on_request();
+            }
+        }
         world.unplug();
         world.pass_on_request();
         Ok(())

@@ -160,8 +160,8 @@ impl World {
         true
     }
 
-    /// Wakes the actors whose timers expire while the kernel handles the ends of commands: after those that these ends
-    /// wake.
+    /// The kernel needs time to handle the ends of commands. A timer that expires in that time wakes its actor here,
+    /// after the actors that waited for these commands.
     #[inline]
     pub fn expire_timers(&mut self) {
         self.wakeups.expire(self.clock.now());

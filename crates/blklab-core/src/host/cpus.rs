@@ -50,14 +50,20 @@ impl Cpus {
         *free
     }
 
-    /// As [`Cpus::work`], for a thread that is woken for it: an idle CPU needs time until the thread runs.
+    /// As [`Cpus::work`], for a thread that is woken for it.
     #[inline]
     pub fn work_woken(&mut self, cpu: u16, now: Nanos, cost: Nanos) -> Nanos {
+        self.wake(cpu, now);
+        self.work(cpu, now, cost)
+    }
+
+    /// A thread is woken: an idle CPU needs time until it runs.
+    #[inline]
+    pub fn wake(&mut self, cpu: u16, now: Nanos) {
         let free = &mut self.free[usize::from(cpu)];
         if *free < now {
             *free = now + self.wake;
         }
-        self.work(cpu, now, cost)
     }
 
     /// The CPU on which work can begin first; of several, `latest` if it is one of them.
@@ -72,12 +78,21 @@ impl Cpus {
     #[inline]
     pub fn submit(&mut self, cpu: u16, now: Nanos, cost: Nanos, lock: &mut Lock) -> Nanos {
         let worked = self.work(cpu, now, cost);
-        if lock.hold() == Nanos::ZERO {
+        if lock.submission() == Nanos::ZERO {
             return worked;
         }
-        let released = lock.take(now, worked);
+        let released = lock.take(now, worked, lock.submission());
         self.free[usize::from(cpu)] = released;
         released
+    }
+
+    /// The scheduler's work at the end of `count` requests, on the CPU of the thread that ends them.
+    pub fn end_requests(&mut self, cpu: u16, now: Nanos, count: u64, lock: &mut Lock) {
+        let hold = Nanos(lock.end().0 * count);
+        if hold > Nanos::ZERO {
+            let free = &mut self.free[usize::from(cpu)];
+            *free = lock.take(now, now.max(*free), hold);
+        }
     }
 }
 

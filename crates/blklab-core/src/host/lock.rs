@@ -10,7 +10,8 @@ use crate::units::Nanos;
 /// A scheduler's lock.
 #[derive(Clone, Debug)]
 pub struct Lock {
-    hold: Nanos,
+    submission: Nanos,
+    end: Nanos,
     /// From, to; in order, and apart from each other.
     held: VecDeque<(Nanos, Nanos)>,
 }
@@ -18,41 +19,53 @@ pub struct Lock {
 impl Lock {
     /// A free lock that each I/O holds for `hold`.
     pub fn new(hold: Nanos) -> Lock {
-        Lock { hold, held: VecDeque::new() }
+        Lock { submission: hold, end: Nanos::ZERO, held: VecDeque::new() }
     }
 
-    /// How long each I/O holds it.
-    pub fn hold(&self) -> Nanos {
-        self.hold
+    /// The same lock where the driver has a thread, which does half of the scheduler's work: it ends the requests.
+    #[must_use]
+    pub fn of_two_threads(self) -> Lock {
+        let end = Nanos(self.submission.0 / 2);
+        Lock { submission: self.submission - end, end, ..self }
+    }
+
+    /// How long the submission of an I/O holds it.
+    pub fn submission(&self) -> Nanos {
+        self.submission
+    }
+
+    /// How long the driver's thread holds it to end a request.
+    pub fn end(&self) -> Nanos {
+        self.end
     }
 
     /// Holds the lock, from `at` or as soon as it is free for long enough; returns until when. Nothing will
     /// ask for a time before `now`.
     #[inline]
-    pub fn take(&mut self, now: Nanos, at: Nanos) -> Nanos {
+    pub fn take(&mut self, now: Nanos, at: Nanos, hold: Nanos) -> Nanos {
         while self.held.front().is_some_and(|held| held.1 <= now) {
             self.held.pop_front();
         }
         match self.held.back() {
-            Some(last) if last.1 >= at => self.take_gap(at),
+            Some(last) if last.1 >= at => self.take_gap(at, hold),
             _ => {
-                self.held.push_back((at, at + self.hold));
-                at + self.hold
+                self.held.push_back((at, at + hold));
+                at + hold
             }
         }
     }
 
-    fn take_gap(&mut self, at: Nanos) -> Nanos {
+    fn take_gap(&mut self, at: Nanos, hold: Nanos) -> Nanos {
         let mut from = at;
         let mut index = 0;
         for &(begin, end) in &self.held {
-            if from + self.hold <= begin {
+            if from + hold <= begin {
                 break;
             }
             from = from.max(end);
             index += 1;
         }
-        let to = from + self.hold;
+        let to = from + hold;
         let joins = |held: Option<&(Nanos, Nanos)>, at: Nanos, end: fn(&(Nanos, Nanos)) -> Nanos| {
             held.is_some_and(|held| end(held) == at)
         };
@@ -80,28 +93,27 @@ mod tests {
     #[test]
     fn a_span_booked_for_later_does_not_delay_work_before_it() {
         let mut lock = Lock::new(Nanos(30));
-        assert_eq!(lock.take(Nanos(0), Nanos(100)), Nanos(130));
-        assert_eq!(lock.take(Nanos(0), Nanos(10)), Nanos(40), "it is free until 100");
-        assert_eq!(lock.take(Nanos(0), Nanos(20)), Nanos(70));
-        assert_eq!(lock.take(Nanos(0), Nanos(20)), Nanos(100));
-        assert_eq!(lock.take(Nanos(0), Nanos(20)), Nanos(160), "the gap is full");
+        assert_eq!(lock.take(Nanos(0), Nanos(100), Nanos(30)), Nanos(130));
+        assert_eq!(lock.take(Nanos(0), Nanos(10), Nanos(30)), Nanos(40), "it is free until 100");
+        assert_eq!(lock.take(Nanos(0), Nanos(20), Nanos(30)), Nanos(70));
+        assert_eq!(lock.take(Nanos(0), Nanos(20), Nanos(30)), Nanos(100));
+        assert_eq!(lock.take(Nanos(0), Nanos(20), Nanos(30)), Nanos(160), "the gap is full");
         assert_eq!(lock.held.len(), 1);
-        assert_eq!(lock.take(Nanos(160), Nanos(160)), Nanos(190));
+        assert_eq!(lock.take(Nanos(160), Nanos(160), Nanos(30)), Nanos(190));
         assert_eq!(lock.held.len(), 1, "what is over is forgotten");
     }
 
     proptest! {
         #[test]
         fn it_has_one_holder_at_a_time_and_is_not_idle_while_one_waits(
-            asked in prop::collection::vec((0u64..40, 0u64..300), 1..60),
-            hold in 1u64..50,
+            asked in prop::collection::vec((0u64..40, 0u64..300, 1u64..50), 1..60),
         ) {
-            let mut lock = Lock::new(Nanos(hold));
+            let mut lock = Lock::new(Nanos(1));
             let (mut now, mut spans) = (0, Vec::<(u64, u64)>::new());
-            for (step, ahead) in asked {
+            for (step, ahead, hold) in asked {
                 now += step;
                 let at = now + ahead;
-                let to = lock.take(Nanos(now), Nanos(at)).0;
+                let to = lock.take(Nanos(now), Nanos(at), Nanos(hold)).0;
                 let from = to - hold;
                 prop_assert!(from >= at);
                 prop_assert!(spans.iter().all(|&(begin, end)| to <= begin || from >= end));

@@ -5,8 +5,9 @@
 //! disks of constant service time) completes one I/O at a time, on the CPU that is free first. All costs are zero in [`Host::FREE`],
 //! for comparison with a kernel whose CPU work takes no time.
 //!
-//! Left out: the CPU time of a context switch; cache lines that move between CPUs; process scheduling (a
-//! process stays on its CPU); the wake-up of a process that waits for the page cache.
+//! Left out: the CPU time of context switches other than to a driver's thread; cache lines that move between CPUs; process
+//! scheduling (a process stays on its CPU, and so few I/Os in flight as keep all threads of an I/O on one CPU are too
+//! fast); the wake-up of a process that waits for the page cache.
 
 mod cpus;
 mod driver;
@@ -27,7 +28,7 @@ use crate::tunable::{Settings, Tunable, Unit};
 use crate::units::Nanos;
 
 pub use cpus::Cpus;
-pub use driver::Driver;
+pub use driver::{Driver, DriverCosts};
 pub use lock::Lock;
 
 /// The host's tunables: [`OWN`], and the cost of each scheduler.
@@ -96,6 +97,15 @@ const OWN: &[Tunable] = &[
         help: "CPU time of one I/O in the thread of a driver that has one (loop), which runs on the CPU that is free \
                first and serves one I/O at a time; only for disks of the kind constant, since drivers of real disks \
                have no thread",
+    },
+    Tunable {
+        name: "switch_ns",
+        unit: Unit::Nanoseconds,
+        default: 0,
+        min: 0,
+        max: 1_000_000,
+        help: "CPU time of each switch to the thread of a driver that has one (driver_ns), which then works on all I/Os \
+               that wait",
     },
     Tunable {
         name: "wake_ns",
@@ -248,8 +258,8 @@ pub struct Host {
     pub submit: Nanos,
     /// CPU time of one completion.
     pub complete: Nanos,
-    /// CPU time of one I/O in the driver's own thread; 0: it has none.
-    pub driver: Nanos,
+    /// CPU time of the driver's own thread, if it has one.
+    pub driver: DriverCosts,
     /// From the wake-up of a thread on an idle CPU until it runs.
     pub wake: Nanos,
     /// CPU time of one I/O under each scheduler's lock, in the registry's order.
@@ -293,7 +303,7 @@ impl Host {
         kernel_cpus: 4,
         submit: Nanos::ZERO,
         complete: Nanos::ZERO,
-        driver: Nanos::ZERO,
+        driver: DriverCosts { io: Nanos::ZERO, switch: Nanos::ZERO },
         wake: Nanos::ZERO,
         locks: [Nanos::ZERO; registry::ALL.len()],
         syscall: Nanos::ZERO,
@@ -331,7 +341,7 @@ impl Host {
             },
             submit: Nanos(get("submit_ns")),
             complete: Nanos(get("complete_ns")),
-            driver: Nanos(get("driver_ns")),
+            driver: DriverCosts { io: Nanos(get("driver_ns")), switch: Nanos(get("switch_ns")) },
             wake: Nanos(get("wake_ns")),
             locks: std::array::from_fn(|index| Nanos(get(LOCKS[index].name))),
             syscall: Nanos(get("syscall_ns")),
@@ -395,7 +405,7 @@ impl Host {
     /// No CPU work takes any time.
     pub fn takes_no_time(&self) -> bool {
         self.is_free()
-            && self.driver + self.wake == Nanos::ZERO
+            && self.driver.io + self.wake == Nanos::ZERO
             && self.syscall == Nanos::ZERO
             && self.copy_mb_s == 0
     }
@@ -433,7 +443,7 @@ mod tests {
         let mut settings = Host::settings();
         settings.set("lock_ns.kyber", "1234").expect("a scheduler of the registry");
         let host = Host::new(&settings);
-        let hold = |host: &Host, name| host.lock(registry::info(name).expect("there is one")).hold();
+        let hold = |host: &Host, name| host.lock(registry::info(name).expect("there is one")).submission();
         assert_eq!(hold(&host, "kyber"), Nanos(1234));
         for info in registry::ALL.iter().filter(|info| info.name != "kyber") {
             assert_eq!(hold(&host, info.name), Nanos(info.lock_ns), "{}: by default its own", info.name);

@@ -11,16 +11,71 @@ use super::pages::{Pages, Tag, page_bit};
 /// Pages found at a time (`PAGEVEC_SIZE`).
 const BATCH_PAGES: usize = 31;
 
-/// The pages with a tag from some page of a file on, in order.
-#[derive(Clone, Debug)]
+/// The pages with a tag from some page of a file on, in order. Those of the latest search are held until the next one
+/// (`folio_batch_release`), also by a writer that sleeps.
+#[derive(Debug)]
 pub(super) struct Batch {
     file: FileId,
     tag: Tag,
-    /// Found, the next one last.
+    /// Those pages.
     found: Vec<u64>,
+    /// Their number in [`Held`].
+    held: Option<u32>,
+    /// So many of them are passed.
+    passed: usize,
     /// Where the next search begins; `None` after the last page.
     from: Option<u64>,
     end: u64,
+}
+
+/// The pages that batches and sleeping readers hold.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    found: Vec<(FileId, Vec<u64>)>,
+    /// Numbers that are not given out.
+    free: Vec<u32>,
+}
+
+impl Held {
+    /// The pages of the file that are held, in order; a page of several batches is there as often.
+    pub fn of(&self, file: FileId) -> Vec<u64> {
+        let of_file = self.found.iter().filter(|(of, _)| *of == file);
+        let mut pages: Vec<_> = of_file.flat_map(|(_, pages)| pages).copied().collect();
+        pages.sort_unstable();
+        pages
+    }
+
+    /// These pages are held until the number is given back.
+    pub fn hold(&mut self, file: FileId, pages: &[u64]) -> u32 {
+        let number = self.take(file);
+        self.found[number as usize].1.extend_from_slice(pages);
+        number
+    }
+
+    /// The same of the pages `first..end`.
+    pub fn hold_range(&mut self, file: FileId, first: u64, end: u64) -> u32 {
+        let number = self.take(file);
+        self.found[number as usize].1.extend(first..end);
+        number
+    }
+
+    pub fn give_back(&mut self, number: u32) {
+        self.found[number as usize].1.clear();
+        self.free.push(number);
+    }
+
+    fn take(&mut self, file: FileId) -> u32 {
+        match self.free.pop() {
+            Some(number) => {
+                self.found[number as usize].0 = file;
+                number
+            }
+            None => {
+                self.found.push((file, Vec::with_capacity(BATCH_PAGES)));
+                self.found.len() as u32 - 1
+            }
+        }
+    }
 }
 
 /// How many contiguous pages may be put under writeback at a time.
@@ -64,50 +119,82 @@ pub(super) enum Next {
 impl Batch {
     /// The pages of `first..end` with the tag; none is looked up yet.
     pub fn new(file: FileId, tag: Tag, first: u64, end: u64) -> Batch {
-        Batch { file, tag, found: Vec::new(), from: Some(first), end }
+        Batch { file, tag, found: Vec::new(), held: None, passed: 0, from: Some(first), end }
     }
 
-    /// The next page, which may have lost its tag meanwhile (`filemap_get_folios_tag`).
-    pub fn peek(&mut self, pages: &Pages) -> Option<u64> {
-        if self.found.is_empty()
-            && let Some(mut from) = self.from.take()
-        {
-            // Dirty pages are often neighbours: each search yields all of a line.
-            'search: while self.found.len() < BATCH_PAGES
-                && let Some((line, mut bits)) = pages.next_tagged_in_line(self.file, from, self.tag)
-            {
-                while bits != 0 && self.found.len() < BATCH_PAGES {
-                    let page = line + u64::from(bits.trailing_zeros());
-                    if page >= self.end {
-                        break 'search;
-                    }
-                    self.found.push(page);
-                    from = page + 1;
-                    bits &= bits - 1;
-                }
-            }
-            // A search that finds fewer has come to the end.
-            if self.found.len() == BATCH_PAGES {
-                self.from = Some(from);
-            }
-            self.found.reverse();
+    /// The next page, which may have lost its tag meanwhile (`filemap_get_folios_tag`). After the last one it holds
+    /// none.
+    #[inline]
+    pub fn peek(&mut self, pages: &Pages, held: &mut Held) -> Option<u64> {
+        if self.passed == self.found.len() && !self.look_up(pages, held) {
+            return None;
         }
-        self.found.last().copied()
+        Some(self.found[self.passed])
+    }
+
+    /// Looks up the next pages, and holds them; false if there is none.
+    fn look_up(&mut self, pages: &Pages, held: &mut Held) -> bool {
+        self.release(held);
+        if let Some(from) = self.from.take() {
+            self.from = self.search(from, pages);
+        }
+        if !self.found.is_empty() {
+            self.held = Some(held.hold(self.file, &self.found));
+        }
+        !self.found.is_empty()
+    }
+
+    /// Finds the next pages; where the next search begins.
+    fn search(&mut self, mut from: u64, pages: &Pages) -> Option<u64> {
+        // Dirty pages are often neighbours: each search yields all of a line.
+        'search: while self.found.len() < BATCH_PAGES
+            && let Some((line, mut bits)) = pages.next_tagged_in_line(self.file, from, self.tag)
+        {
+            while bits != 0 && self.found.len() < BATCH_PAGES {
+                let page = line + u64::from(bits.trailing_zeros());
+                if page >= self.end {
+                    break 'search;
+                }
+                self.found.push(page);
+                from = page + 1;
+                bits &= bits - 1;
+            }
+        }
+        // One that finds fewer has come to the end.
+        (self.found.len() == BATCH_PAGES).then_some(from)
     }
 
     /// Goes on to the page after the next one.
     pub fn pass(&mut self) {
-        self.found.pop();
+        self.passed += 1;
+    }
+
+    /// All that the latest search has found are passed: the next search begins when what was found is submitted.
+    fn is_passed(&self) -> bool {
+        self.passed == self.found.len()
+    }
+
+    /// Holds no pages from now on; to be called when no more are asked for.
+    pub fn release(&mut self, held: &mut Held) {
+        if let Some(number) = self.held.take() {
+            held.give_back(number);
+        }
+        self.found.clear();
+        self.passed = 0;
     }
 
     /// The next pages to write (`writeback_get_folio`). Pages under writeback are passed, unless the
     /// writer `waits` for them.
-    pub fn next_to_write(&mut self, pages: &Pages, room: Room, waits: bool) -> Next {
+    pub fn next_to_write(&mut self, pages: &Pages, held: &mut Held, room: Room, waits: bool) -> Next {
         let mut range = PageRange { file: self.file, first: 0, pages: 0 };
         let mut most = room.anywhere;
-        while let Some(page) = self.peek(pages) {
-            let (line, bit) = (pages.state(self.file, page), page_bit(page));
+        loop {
             let begun = range.pages > 0;
+            if begun && self.is_passed() {
+                break;
+            }
+            let Some(page) = self.peek(pages, held) else { break };
+            let (line, bit) = (pages.state(self.file, page), page_bit(page));
             if pages.is_locked(self.file, page) {
                 if begun {
                     break;

@@ -31,7 +31,7 @@ mod tests;
 
 pub use batch::Room;
 pub use config::{BackingConfig, MemoryConfig, TUNABLES};
-pub use readahead::{Advice, ReadAhead};
+pub use readahead::{Advice, ReadAhead, Windows};
 pub use sync::{SyncCursor, SyncStep};
 pub use throttle::Dirtier;
 pub use writeback::WriteBack;
@@ -39,6 +39,7 @@ pub use writeback::WriteBack;
 use crate::containers::few::Few;
 use crate::kernel::Kernel;
 use crate::units::Nanos;
+use batch::Held;
 use pages::{Pages, line_end, line_mask, page_bit};
 use shares::{Completed, Completions};
 use throttle::{Dirty, Throttle};
@@ -146,9 +147,17 @@ struct Backing {
     io_pages: u64,
 }
 
+impl Backing {
+    /// The writing of one of its files begins (`do_writepages`).
+    fn writing_begins(&mut self, now: Nanos) {
+        self.throttle.writing_begins(self.writeback == 0, now);
+    }
+}
+
 /// The page cache of a machine.
 pub struct PageCache {
     pages: Pages,
+    held: Held,
     backings: Few<Backing>,
     memory_pages: u64,
     /// The background threshold, and the limit, of the dirty pages of all devices.
@@ -164,6 +173,10 @@ pub struct PageCache {
     large_folios: bool,
 }
 
+/// Pages that a sleeping reader holds; see [`PageCache::hold`].
+#[derive(Debug)]
+pub struct HeldPages(u32);
+
 impl PageCache {
     /// An empty cache in front of these backing devices.
     pub fn new(config: &MemoryConfig, backings: &[BackingConfig]) -> PageCache {
@@ -178,6 +191,7 @@ impl PageCache {
         };
         PageCache {
             pages: Pages::default(),
+            held: Held::default(),
             backings: Few::new(backings.iter().map(backing)),
             memory_pages: config.memory.0 / PAGE_BYTES,
             background,
@@ -220,8 +234,8 @@ impl PageCache {
 
     /// A buffered read of `bytes` bytes at `offset` (`filemap_read`). Appends to `out` the ranges
     /// to read from the disk now: the caller submits them and reports each with
-    /// [`read_done`](Self::read_done). When the step says to wait, call again afterwards with the
-    /// rest; a read past the end of the file ends early.
+    /// [`read_done`](Self::read_done), and then asks [`read_on`](Self::read_on) until `windows` is empty. When
+    /// the step says to wait, call again afterwards with the rest; a read past the end of the file ends early.
     #[inline]
     pub fn read(
         &mut self,
@@ -229,6 +243,7 @@ impl PageCache {
         offset: u64,
         bytes: u64,
         ra: &mut ReadAhead,
+        windows: &mut Windows,
         out: &mut Vec<PageRange>,
     ) -> Step {
         let end = (offset + bytes).min(self.pages.size_bytes(file));
@@ -254,7 +269,7 @@ impl PageCache {
             }
             let is_cached = self.pages.state(file, page).present() & page_bit(page) != 0;
             let ranges = out.len();
-            let wait = self.read_miss(file, page, behind - page, ra, out);
+            let wait = self.read_miss(file, page, behind - page, ra, windows, out);
             let (reached, reads) = (page, out.len() > ranges);
             page += u64::from(wait.is_none());
             if wait.is_none() && !reads {
@@ -281,6 +296,23 @@ impl PageCache {
         Step { bytes: end - offset, ..Step::default() }
     }
 
+    /// The pages that a [`read`](Self::read) at `offset` has looked up and not copied after that step, with the one
+    /// that it waits for: [`drop_unheld`](Self::drop_unheld) leaves them until [`let_go`](Self::let_go).
+    pub fn hold(&mut self, file: FileId, offset: u64, step: &Step) -> HeldPages {
+        let behind = offset + step.bytes;
+        let waits_for = match step.wait {
+            Some(Wait::Page(page)) => page + 1,
+            _ => 0,
+        };
+        let first = (behind - step.uncopied) / PAGE_BYTES;
+        HeldPages(self.held.hold_range(file, first, behind.div_ceil(PAGE_BYTES).max(waits_for)))
+    }
+
+    /// Those pages are no longer held.
+    pub fn let_go(&mut self, held: HeldPages) {
+        self.held.give_back(held.0);
+    }
+
     /// A read has reached a page that is missing, not up to date or marked (`filemap_get_pages`);
     /// it wants `asked` pages from there. `None`: the page can be copied.
     #[cold]
@@ -290,11 +322,12 @@ impl PageCache {
         page: u64,
         asked: u64,
         ra: &mut ReadAhead,
+        windows: &mut Windows,
         out: &mut Vec<PageRange>,
     ) -> Option<Wait> {
         let bit = page_bit(page);
         if self.pages.state(file, page).present() & bit == 0 {
-            self.sync_readahead(file, page, asked, ra, out);
+            self.sync_readahead(file, page, asked, ra, windows, out);
             if self.pages.state(file, page).present() & bit == 0 && !self.read_one(file, page, out) {
                 return Some(Wait::Memory);
             }
@@ -305,7 +338,7 @@ impl PageCache {
         if line.marker & bit != 0 {
             // Makes room for its pages, if needed by dropping even this page: the process already
             // holds it.
-            self.async_readahead(file, page, asked, ra, out);
+            self.async_readahead(file, page, asked, ra, windows, out);
         }
         (line.reading & bit != 0).then_some(Wait::Page(page))
     }

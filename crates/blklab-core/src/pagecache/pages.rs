@@ -6,7 +6,7 @@
 
 use super::{BackingId, FileId, PAGE_BYTES, PageRange};
 
-const LINE_PAGES: u64 = 64;
+pub(super) const LINE_PAGES: u64 = 64;
 pub(super) const LINES: usize = 64;
 const CHUNK_PAGES: u64 = LINE_PAGES * LINES as u64;
 /// No chunk: nothing is cached there.
@@ -24,7 +24,8 @@ pub(super) struct Line {
     pub dirty: u64,
     /// Being written.
     pub writeback: u64,
-    /// Reaching it starts the next read-ahead (`PG_readahead`).
+    /// Reaching it starts the next read-ahead (`PG_readahead`). Of a page that is dirty or written, the same bit asks
+    /// for early reclaim (`PG_reclaim`).
     pub marker: u64,
     /// Read once since it became inactive (`PG_referenced`).
     pub referenced: u64,
@@ -420,6 +421,7 @@ impl Pages {
             let line = &mut chunk.lines[index];
             debug_assert_eq!(line.writeback & mask, mask, "write_done for a page that is not being written");
             line.writeback &= !mask;
+            line.marker &= !mask;
             if line.writeback == 0 {
                 chunk.writeback &= !(1 << index);
                 if chunk.writeback == 0 {
@@ -456,8 +458,21 @@ impl Pages {
         }
     }
 
-    /// Drops the clean pages of `first..end`.
-    pub fn drop_clean(&mut self, file: FileId, first: u64, end: u64) {
+    /// Marks the pages of the file that are dirty or written (`lru_deactivate_file`).
+    pub fn mark_for_reclaim(&mut self, file: FileId) {
+        for tag in [Tag::Dirty, Tag::Writeback] {
+            let mut from = 0;
+            while let Some((page, bits)) = self.next_tagged_in_line(file, from, tag) {
+                if let Some(line) = self.line_mut(file, page) {
+                    line.marker |= bits;
+                }
+                from = line_end(page);
+            }
+        }
+    }
+
+    /// Drops the clean pages of `first..end` without those of `kept`, which is in order.
+    pub fn drop_clean(&mut self, file: FileId, first: u64, end: u64, kept: &[u64]) {
         let end = end.min(self.files[file.index()].chunks.len() as u64 * CHUNK_PAGES);
         let mut page = first;
         while page < end && self.files[file.index()].cached > 0 {
@@ -467,11 +482,15 @@ impl Pages {
                 continue;
             }
             let index = line_index(page);
-            let clean = self.chunks[slot as usize].lines[index].clean() & line_mask(page, end);
+            let next = line_end(page);
+            let mut clean = self.chunks[slot as usize].lines[index].clean() & line_mask(page, end);
+            let of_line =
+                kept.partition_point(|&kept| kept < page)..kept.partition_point(|&kept| kept < next);
+            clean &= !kept[of_line].iter().fold(0, |bits, &kept| bits | page_bit(kept));
             if clean != 0 {
                 self.remove(slot as usize, index, clean);
             }
-            page = line_end(page);
+            page = next;
         }
     }
 

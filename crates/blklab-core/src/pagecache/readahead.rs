@@ -6,7 +6,9 @@
 //! while the process consumes the pages (`async_readahead`). Windows double up to the maximum; a
 //! single random read gets only the pages that it needs.
 
-use super::pages::{line_end, line_mask, lines, page_bit};
+use std::collections::VecDeque;
+
+use super::pages::{LINE_PAGES, line_mask, lines, page_bit};
 use super::{FileId, PAGE_BYTES, PageCache, PageRange, first_bits};
 
 /// The process's advice to the kernel about its use of the file (posix_fadvise(2)). fio's
@@ -26,6 +28,27 @@ pub enum Advice {
 const MAX_ORDER: u32 = 9;
 /// `force_page_cache_ra` reads that many pages at a time, 2 MiB.
 const FORCED_PAGES: u64 = 512;
+
+/// What is left of a window: the missing ones of these pages are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Window {
+    next: u64,
+    end: u64,
+    /// This page is marked, if it is read.
+    mark: Option<u64>,
+}
+
+/// Windows of a call that reads, as far as its next pages are not known yet: see [`PageCache::read_on`].
+#[derive(Debug, Default)]
+pub struct Windows(VecDeque<Window>);
+
+impl Windows {
+    /// Whether none is left.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 /// Read-ahead state of one open file (`struct file_ra_state`), in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +89,8 @@ impl ReadAhead {
 
     /// The end of a window that is read ahead in time goes back to a multiple of its folios' pages, if
     /// something is left. Folios are four times as large as those of the window before, within the
-    /// window (`page_cache_async_ra`, `page_cache_ra_order`).
+    /// window (`page_cache_async_ra`, `page_cache_ra_order`). A file whose first page was marked before anything
+    /// was read ahead has a window of no pages: nothing is read then, and the order is not bounded by it.
     fn align(&mut self, max: u64, large_folios: bool) {
         let order = self.order + 2;
         let align = 1 << order.min(max.trailing_zeros());
@@ -74,7 +98,11 @@ impl ReadAhead {
         if end > self.start {
             self.size = end - self.start;
         }
-        self.order = if large_folios { order.min(MAX_ORDER).min(self.size.ilog2()) } else { 0 };
+        self.order = if large_folios {
+            order.min(MAX_ORDER).min(self.size.checked_ilog2().unwrap_or(MAX_ORDER))
+        } else {
+            0
+        };
     }
 
     /// `get_next_ra_size`.
@@ -109,12 +137,13 @@ impl PageCache {
         index: u64,
         asked: u64,
         ra: &mut ReadAhead,
+        windows: &mut Windows,
         out: &mut Vec<PageRange>,
     ) {
         if ra.max == 0 || ra.random {
             let pages = if ra.max == 0 { 1 } else { asked.min(ra.io_pages.max(ra.max)) };
             for done in (0..pages).step_by(FORCED_PAGES as usize) {
-                self.start_read(file, index + done, FORCED_PAGES.min(pages - done), 0, out);
+                self.start_read(file, index + done, FORCED_PAGES.min(pages - done), 0, windows, out);
             }
             return;
         }
@@ -130,7 +159,7 @@ impl PageCache {
             let found = self.pages.run_before(file, index, index.saturating_sub(max));
             let history = found.min(max - 1);
             if history <= asked {
-                return self.start_read(file, index, asked, 0, out);
+                return self.start_read(file, index, asked, 0, windows, out);
             }
             let from_the_start = found == index && found < max;
             let history = if from_the_start { history * 2 } else { history };
@@ -139,7 +168,7 @@ impl PageCache {
         }
         ra.start = index;
         ra.order = 0;
-        self.start_read(file, index, ra.size, ra.async_size, out);
+        self.start_read(file, index, ra.size, ra.async_size, windows, out);
     }
 
     /// `page_cache_async_ra`: the read has reached the marked page `index`. During writeback the
@@ -150,6 +179,7 @@ impl PageCache {
         index: u64,
         asked: u64,
         ra: &mut ReadAhead,
+        windows: &mut Windows,
         out: &mut Vec<PageRange>,
     ) {
         let line = self.pages.line_mut(file, index).expect("marked pages are cached");
@@ -175,39 +205,90 @@ impl PageCache {
             ra.align(max, self.large_folios);
         }
         ra.async_size = ra.size;
-        self.start_read(file, ra.start, ra.size, ra.async_size, out);
+        self.start_read(file, ra.start, ra.size, ra.async_size, windows, out);
     }
 
     /// `do_page_cache_ra`: reads the missing pages of `pages` pages from `index` on, up to the end
     /// of the file and as far as there is memory, and marks the page that is `lookahead` pages
     /// before the end.
-    fn start_read(&mut self, file: FileId, index: u64, pages: u64, lookahead: u64, out: &mut Vec<PageRange>) {
+    fn start_read(
+        &mut self,
+        file: FileId,
+        index: u64,
+        pages: u64,
+        lookahead: u64,
+        windows: &mut Windows,
+        out: &mut Vec<PageRange>,
+    ) {
         let file_pages = self.pages.size_bytes(file).div_ceil(PAGE_BYTES);
         let to_the_end = file_pages.saturating_sub(index);
         let has_mark = !self.kernel.last_window_has_no_mark || pages < to_the_end;
         let pages = pages.min(to_the_end);
         let mark = pages.checked_sub(lookahead).filter(|_| has_mark).map(|offset| index + offset);
+        let window = Window { next: index, end: index + pages, mark };
+        let rest = if windows.is_empty() { self.read_run(file, window, out) } else { Some(window) };
+        windows.0.extend(rest);
+    }
+
+    /// The call that has begun to read windows goes on, when the range before is submitted: appends the next
+    /// contiguous pages that are missing now, if there are any. A page that is cached parts the pages of a window,
+    /// each part is submitted before the next is looked for, and while the process sleeps for requests others may
+    /// bring pages into the cache (`read_pages` in `page_cache_ra_unbounded`).
+    pub fn read_on(&mut self, file: FileId, windows: &mut Windows, out: &mut Vec<PageRange>) {
+        let before = out.len();
+        while out.len() == before
+            && let Some(window) = windows.0.pop_front()
+            && let Some(rest) = self.read_run(file, window, out)
+        {
+            windows.0.push_front(rest);
+        }
+    }
+
+    /// Reads the first contiguous missing pages of a window. The rest of it, if pages are missing there too.
+    fn read_run(&mut self, file: FileId, window: Window, out: &mut Vec<PageRange>) -> Option<Window> {
+        let Window { next, end, mark } = window;
         let absent = |cache: &PageCache, first, wanted| wanted & !cache.pages.state(file, first).present();
-        let needed =
-            lines(index, index + pages).map(|(first, wanted)| absent(self, first, wanted).count_ones());
+        let needed = lines(next, end).map(|(first, wanted)| absent(self, first, wanted).count_ones());
         let needed = needed.map(u64::from).sum();
         // Cached pages may be dropped to make room: then they are read too, as far as there is
         // room.
         let mut room = self.make_room(needed);
-        let window = out.len();
-        for (first, wanted) in lines(index, index + pages) {
-            let absent = first_bits(absent(self, first, wanted), room);
-            if absent == 0 {
+        let mut run = PageRange { file, first: 0, pages: 0 };
+        let mut behind = None;
+        for (first, wanted) in lines(next, end) {
+            let missing = first_bits(absent(self, first, wanted), room);
+            if missing == 0 {
                 continue;
             }
-            room -= u64::from(absent.count_ones());
-            self.pages.insert_reading(file, first, absent);
-            if let Some(mark) = mark.filter(|&page| page >= first && page < line_end(first)) {
-                let line = self.pages.line_mut(file, first).expect("just inserted");
-                line.marker |= absent & page_bit(mark);
+            let low = missing.trailing_zeros();
+            let from = first / LINE_PAGES * LINE_PAGES + u64::from(low);
+            if run.pages > 0 && from != run.end() {
+                behind = Some(from);
+                break;
             }
-            push_runs(file, first, absent, out, window);
+            let pages = (missing >> low).trailing_ones();
+            let taken = line_mask(from, from + u64::from(pages));
+            room -= u64::from(pages);
+            self.pages.insert_reading(file, first, taken);
+            if let Some(mark) = mark.filter(|&page| page >= from && page < from + u64::from(pages)) {
+                let line = self.pages.line_mut(file, first).expect("just inserted");
+                line.marker |= page_bit(mark);
+            }
+            run = PageRange {
+                first: if run.pages == 0 { from } else { run.first },
+                pages: run.pages + pages,
+                file,
+            };
+            let others = missing & !taken;
+            if others != 0 {
+                behind = Some(first / LINE_PAGES * LINE_PAGES + u64::from(others.trailing_zeros()));
+                break;
+            }
         }
+        if run.pages > 0 {
+            out.push(run);
+        }
+        behind.map(|next| Window { next, end, mark })
     }
 
     /// Reads one page, if there is memory for it (`filemap_create_folio`).
@@ -219,22 +300,5 @@ impl PageCache {
         self.pages.insert_reading(file, page, bit);
         out.push(PageRange { file, first: page, pages: 1 });
         true
-    }
-}
-
-/// Appends the pages of `mask`, in the line of `page`, as contiguous ranges. They extend the last
-/// range of the same window, which is all in `out` from index `window` on; each window reaches the
-/// disk separately.
-fn push_runs(file: FileId, page: u64, mut mask: u64, out: &mut Vec<PageRange>, window: usize) {
-    let base = page / 64 * 64;
-    while mask != 0 {
-        let low = mask.trailing_zeros();
-        let pages = (mask >> low).trailing_ones();
-        let first = base + u64::from(low);
-        match out[window..].last_mut() {
-            Some(last) if last.end() == first => last.pages += pages,
-            _ => out.push(PageRange { file, first, pages }),
-        }
-        mask &= !line_mask(first, first + u64::from(pages));
     }
 }

@@ -7,7 +7,7 @@ use crate::units::Nanos;
 
 /// The progress of an fsync: first it writes the pages that are dirty when it begins, then it waits
 /// for the pages that are under writeback when it has (`file_write_and_wait_range`).
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct SyncCursor {
     file: FileId,
     first: u64,
@@ -19,7 +19,7 @@ pub struct SyncCursor {
     only_writes: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Phase {
     NotBegun,
     Writing(Batch),
@@ -84,32 +84,33 @@ impl PageCache {
             cursor.phase = match &mut cursor.phase {
                 Phase::NotBegun if self.pages.dirty_of(cursor.file) == 0 => self.begin_waiting(cursor),
                 Phase::NotBegun => {
-                    let backing = &mut self.backings[at];
-                    backing.throttle.writing_begins(backing.writeback == 0, now);
+                    self.backings[at].writing_begins(now);
                     let tag = if cursor.only_writes { Tag::Dirty } else { Tag::ToWrite };
                     if tag == Tag::ToWrite {
                         self.pages.mark_to_write(cursor.file, cursor.first, cursor.end);
                     }
                     Phase::Writing(Batch::new(cursor.file, tag, cursor.first, cursor.end))
                 }
-                Phase::Writing(batch) => match batch.next_to_write(&self.pages, room, !cursor.only_writes) {
-                    Next::Write(range) => {
-                        self.start_writeback(at, range);
-                        return SyncStep::Write(range);
+                Phase::Writing(batch) => {
+                    match batch.next_to_write(&self.pages, &mut self.held, room, !cursor.only_writes) {
+                        Next::Write(range) => {
+                            self.start_writeback(at, range);
+                            return SyncStep::Write(range);
+                        }
+                        Next::Wait(page) => {
+                            cursor.locked = Some(page);
+                            self.pages.lock(cursor.file, page);
+                            return SyncStep::Wait(page);
+                        }
+                        Next::Locked(page) => return SyncStep::Locked(page),
+                        Next::End => {
+                            self.backings[at].throttle.writing_ends(now);
+                            self.begin_waiting(cursor)
+                        }
                     }
-                    Next::Wait(page) => {
-                        cursor.locked = Some(page);
-                        self.pages.lock(cursor.file, page);
-                        return SyncStep::Wait(page);
-                    }
-                    Next::Locked(page) => return SyncStep::Locked(page),
-                    Next::End => {
-                        self.backings[at].throttle.writing_ends(now);
-                        self.begin_waiting(cursor)
-                    }
-                },
+                }
                 Phase::Waiting(batch) => {
-                    while let Some(page) = batch.peek(&self.pages) {
+                    while let Some(page) = batch.peek(&self.pages, &mut self.held) {
                         if self.is_writeback(cursor.file, page) {
                             return SyncStep::Wait(page);
                         }
@@ -137,19 +138,37 @@ impl PageCache {
         }
     }
 
-    /// Drops the clean pages of these bytes: after a direct write, or for `POSIX_FADV_DONTNEED`
-    /// (fio's `invalidate=1`; that writes dirty pages first, see
-    /// [`write_out_start`](Self::write_out_start)). Dirty pages and pages that are being read or
-    /// written stay.
-    pub fn invalidate(&mut self, file: FileId, offset: u64, bytes: u64) {
-        let end = offset.saturating_add(bytes).div_ceil(PAGE_BYTES);
-        self.pages.drop_clean(file, offset / PAGE_BYTES, end);
+    /// A process writes nothing of a file before direct I/O to bytes that are not cached. If other bytes are
+    /// dirty, it measures the bandwidth all the same (`do_writepages`, of a range without pages).
+    #[inline]
+    pub fn pass(&mut self, file: FileId, now: Nanos) {
+        if self.pages.dirty_of(file) > 0 {
+            let at = self.backing_of(file);
+            self.backings[at].writing_begins(now);
+            self.backings[at].throttle.writing_ends(now);
+        }
     }
 
-    /// Drops all clean pages (`/proc/sys/vm/drop_caches`).
+    /// Drops the clean pages of these bytes, after a direct write (`invalidate_inode_pages2_range`). Dirty pages
+    /// and pages that are being read or written stay.
+    pub fn invalidate(&mut self, file: FileId, offset: u64, bytes: u64) {
+        let end = offset.saturating_add(bytes).div_ceil(PAGE_BYTES);
+        self.pages.drop_clean(file, offset / PAGE_BYTES, end, &[]);
+    }
+
+    /// The same for a whole file, as `POSIX_FADV_DONTNEED` does (fio's `invalidate=1`) when it has written
+    /// what is dirty ([`write_out_start`](Self::write_out_start)). Pages that a sync or the flusher has looked
+    /// up stay too, until it looks up others (`mapping_evict_folio` counts references). Those that stay because they
+    /// are dirty or written are to be reclaimed early, with a mark that reads take for one of read-ahead.
+    pub fn drop_unheld(&mut self, file: FileId) {
+        self.pages.drop_clean(file, 0, u64::MAX, &self.held.of(file));
+        self.pages.mark_for_reclaim(file);
+    }
+
+    /// The same for all files (`/proc/sys/vm/drop_caches`).
     pub fn drop_caches(&mut self) {
         for file in self.pages.files() {
-            self.pages.drop_clean(file, 0, u64::MAX);
+            self.drop_unheld(file);
         }
     }
 }

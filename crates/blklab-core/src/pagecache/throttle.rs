@@ -14,7 +14,7 @@
 //! as the kernel's checks do in sum. The limit is as soft as the kernel's: dirty pages may exceed it by
 //! the pages that all writers together dirty between two checks.
 
-use crate::ticks::Ticks;
+use crate::ticks::{BEGINS, Ticks};
 use crate::units::Nanos;
 
 /// The assumed bandwidth of an unknown disk, in pages/s: 100 MiB/s.
@@ -90,11 +90,6 @@ pub(super) struct Throttle {
     measure_at: Nanos,
 }
 
-/// A disk has been there for this long before the run, as in a guest of the kernel rig, and nothing was
-/// written. A writer that measures the bandwidth before the flusher has begun counts this time, too, and
-/// so does the flusher, which looks for old data every five seconds.
-pub(super) const IDLE_BEFORE: Nanos = Nanos::from_millis(3600);
-
 impl Throttle {
     pub fn new(background: u64, limit: u64, ticks: Ticks, cpus: u16) -> Throttle {
         let cpus = u64::from(cpus);
@@ -119,7 +114,7 @@ impl Throttle {
 
     /// The kernel's time in ticks.
     fn tick(&self, now: Nanos) -> u64 {
-        self.ticks.at(now + IDLE_BEFORE)
+        self.ticks.at(now + BEGINS)
     }
 
     /// The longest pause, and the time between two measurements of the bandwidth: 200 ms.

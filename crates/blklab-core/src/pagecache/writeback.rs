@@ -14,9 +14,8 @@ use std::collections::VecDeque;
 
 use super::batch::{Batch, Next, Room};
 use super::pages::Tag;
-use super::throttle::IDLE_BEFORE;
 use super::{BackingId, FileId, MemoryConfig, PageCache, PageRange};
-use crate::ticks::Ticks;
+use crate::ticks::{BEGINS, Ticks};
 use crate::units::Nanos;
 
 /// The flusher runs for a tenth of a second before it checks the thresholds again.
@@ -161,7 +160,7 @@ impl Flusher {
 
     /// The kernel's time in ticks.
     fn tick(&self, now: Nanos) -> u64 {
-        self.ticks.at(now + IDLE_BEFORE)
+        self.ticks.at(now + BEGINS)
     }
 
     /// The work at that tick is for files dirtied up to this one; `None` if none is old enough.
@@ -265,7 +264,7 @@ impl PageCache {
             inode.next_page = visit.next_page;
             return Next::End;
         }
-        let next = visit.pages.next_to_write(&self.pages, room.min(visit.left), false);
+        let next = visit.pages.next_to_write(&self.pages, &mut self.held, room.min(visit.left), false);
         let Next::Write(range) = next else {
             match next {
                 Next::Locked(page) => flusher.waits_for = Some((visit.file, page)),
@@ -288,10 +287,11 @@ impl PageCache {
     fn end_visit(&mut self, at: usize, now: Nanos) {
         let backing = &mut self.backings[at];
         let flusher = &mut backing.flusher;
-        let (Some(visit), Some(mut work)) = (flusher.visit.take(), flusher.work) else {
+        let (Some(mut visit), Some(mut work)) = (flusher.visit.take(), flusher.work) else {
             unreachable!("a visit is part of a work");
         };
         backing.throttle.writing_ends(now);
+        visit.pages.release(&mut self.held);
         let file = visit.file;
         let too_young =
             work.batch_before.is_none_or(|before| flusher.inodes[file.index()].dirtied_when > before);
@@ -334,15 +334,14 @@ impl PageCache {
             work.batch_before = flusher.dirtied_before(work.reason, tick);
         }
         let backing = &mut self.backings[at];
-        let flusher = &mut backing.flusher;
-        if let Some(file) = flusher.io.pop_front() {
+        if let Some(file) = backing.flusher.io.pop_front() {
             let left = backing.throttle.chunk_pages(work.pages);
-            backing.throttle.writing_begins(backing.writeback == 0, now);
-            let page = flusher.inodes[file.index()].next_page;
+            backing.writing_begins(now);
+            let page = backing.flusher.inodes[file.index()].next_page;
             let pages = Batch::new(file, Tag::Dirty, page, u64::MAX);
-            flusher.visit = Some(Visit { file, pages, next_page: page, left });
+            backing.flusher.visit = Some(Visit { file, pages, next_page: page, left });
         }
-        flusher.work = Some(work);
+        backing.flusher.work = Some(work);
     }
 
     /// The next reason to write (`wb_do_writeback`); false if there is none.

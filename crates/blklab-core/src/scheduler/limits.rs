@@ -24,6 +24,9 @@ pub struct QueueLimits {
     pub cpus: u16,
     /// The host's coarse clock, for schedulers that count in jiffies.
     pub ticks: Ticks,
+    /// A bio or request may merge with a request of another priority. Before Linux 5.0, and so under single-queue
+    /// schedulers (`blk_rq_merge_ok`, `attempt_merge`).
+    pub merges_priorities: bool,
     /// What the host's version of Linux does.
     pub kernel: Kernel,
 }

@@ -67,7 +67,7 @@ def run(
     order = {} if disk is None else _order(disk, spec, kernel)
     if not sys.stdin.isatty():
         raise InputError("a shell needs a terminal as its standard input")
-    terminal = termios.tcgetattr(sys.stdin)
+    terminal, size = termios.tcgetattr(sys.stdin), termios.tcgetwinsize(sys.stdin)
     tell(f"{kernel.text}; leave with: exit")
     init = HERE / "shell_init.py"
     python = Path(sys.executable).resolve()
@@ -76,7 +76,7 @@ def run(
     try:
         with boot(
             kernel.image,
-            [str(python), "-I", "-S", str(init), "/bin/sh", "-i"],
+            [str(python), "-I", "-S", str(init), *map(str, size), "/bin/sh", "-i"],
             order,
             View({init.name: Path(shell_init.__file__)}, (*shared, *unseen)),
             memory_mib=memory_mib,

@@ -3,8 +3,9 @@
 Mounts the file systems that a shell expects, runs it on the console and then powers the guest off.
 Uses only the standard library without site, because it is run by path. ::
 
-    shell_init.py SHELL [ARGUMENT...]
+    shell_init.py ROWS COLUMNS SHELL [ARGUMENT...]
 
+The first two are the size of the terminal, which the kernel does not see: its keyboard is a pipe.
 If the run directory has a ``disk.json``, there is a disk: ``serve`` in it is the command of
 the server, the rest is as in the guest.json of a run. If the disk fails, there is no shell, and the
 file ``failed`` has the reason.
@@ -40,9 +41,11 @@ _MOUNTS = (
 )
 
 
-def main(shell: list[str]) -> None:
+def main(size: tuple[int, int], shell: list[str]) -> None:
     """Mount, run `shell`, power off; power off after any error."""
     try:
+        if os.isatty(0):
+            termios.tcsetwinsize(0, size)
         for kind, place, data in _MOUNTS:
             _mount(kind, place, data)
         run = _run_directory()
@@ -131,4 +134,5 @@ def _run(shell: list[str], directory: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    _rows, _columns, *_shell = sys.argv[1:]
+    main((int(_rows), int(_columns)), _shell)

@@ -5,9 +5,9 @@ input is a pipe that blklab holds open: when that closes for any reason, it kill
 
     supervise.py TIMEOUT_S CONSOLE CONSOLE_BYTES_MAX INFO READY GO COMMAND...
 
-CONSOLE is ``to:N``, a descriptor for the guest's output; ``terminal:N`` gives the guest itself
-descriptor N to read from and standard output to write to. INFO, READY and GO are descriptors too,
-which the command finds under the numbers below. Exit codes are below.
+CONSOLE is ``to:N``, a descriptor for the guest's output; with ``terminal:N`` the guest writes to
+standard output and reads, through a pipe, what is typed on the terminal N. INFO, READY and GO are
+descriptors too, which the command finds under the numbers below. Exit codes are below.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 
 POWERED_OFF, PANICKED, TIMED_OUT, ABANDONED, DIED, KILLED = 0, 10, 11, 12, 13, 14
@@ -60,22 +61,30 @@ def main(timeout_s: float, console: str, console_bytes_max: int, shared: list[in
 
 
 def _start(command: list[str], terminal: int | None, shared: list[int]) -> tuple[int, int | None]:
-    """The guest's process id, and where its console can be read."""
-    reading, writing = os.pipe() if terminal is None else (None, None)
+    """The guest's process id, and where its console can be read if it has no terminal."""
+    # Its console is written to this pipe, or its keyboard is read from it.
+    reading, writing = os.pipe()
     guest = os.fork()
     if guest:
-        # blklab must notice when the other end is closed.
-        for one in (*shared, *([] if writing is None else [writing])):
+        for one in shared:
             os.close(one)
-        return guest, reading
+        if terminal is None:
+            # blklab must notice when the other end is closed.
+            os.close(writing)
+            return guest, reading
+        os.close(reading)
+        threading.Thread(target=_type, args=(terminal, writing), daemon=True).start()
+        return guest, None
     try:
         os.setsid()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        os.dup2(os.open(os.devnull, os.O_RDONLY) if terminal is None else terminal, 0)
-        if writing is not None:
+        if terminal is None:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(writing, 1)
             os.dup2(writing, 2)
+        else:
+            os.dup2(reading, 0)
         _leave_keys()
         # First move them away from each other's new numbers.
         away = [fcntl.fcntl(one, fcntl.F_DUPFD, _OUT_OF_THE_WAY) for one in shared]
@@ -86,6 +95,27 @@ def _start(command: list[str], terminal: int | None, shared: list[int]) -> tuple
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
     os._exit(127)
+
+
+def _type(terminal: int, keyboard: int) -> None:
+    """Copy what is typed, to the end of the terminal.
+
+    A terminal sends SIGIO before epoll knows of its input, so that user-mode Linux, which asks
+    epoll once for each SIGIO, may not see a key until the next one. A pipe does both in the other
+    order.
+    """
+    with contextlib.suppress(OSError):
+        while True:
+            # The guest sets its output, and so the same terminal, not to block.
+            select.select([terminal], [], [])
+            try:
+                typed = os.read(terminal, _BLOCK_BYTES)
+            except BlockingIOError:
+                continue
+            if not typed:
+                break
+            os.write(keyboard, typed)
+    os.close(keyboard)
 
 
 def _leave_keys() -> None:

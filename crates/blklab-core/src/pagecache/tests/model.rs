@@ -212,9 +212,10 @@ impl Bench {
             let first = offset / PAGE_BYTES;
             let last = (offset + bytes).div_ceil(PAGE_BYTES);
             let before: Vec<bool> = (first..last).map(|page| self.uptodate(file, page)).collect();
-            let mut out = Vec::new();
+            let (mut out, mut windows) = (Vec::new(), Windows::default());
             let id = FileId(file as u32);
-            let step = self.cache.read(id, offset, bytes, &mut self.ras[process][file], &mut out);
+            let ra = &mut self.ras[process][file];
+            let step = self.cache.read(id, offset, bytes, ra, &mut windows, &mut out);
             let copied = (offset + step.bytes).div_ceil(PAGE_BYTES) - first;
             if step.bytes > 0 {
                 assert!(
@@ -223,6 +224,12 @@ impl Bench {
                 );
             }
             self.submit_reads(out);
+            while !windows.is_empty() {
+                let mut out = Vec::new();
+                self.cache.read_on(id, &mut windows, &mut out);
+                self.submit_reads(out);
+                self.check();
+            }
             self.check();
             (offset, bytes) = (offset + step.bytes, bytes - step.bytes);
             match step.wait {
@@ -349,9 +356,16 @@ impl Bench {
                 }
             }
             Action::DropCaches => {
+                let mut left = 0;
+                for (file, pages) in (0..).map(FileId).zip(&self.model) {
+                    let held = self.cache.held.of(file);
+                    let stays = |page, p: &Page| {
+                        let is_cached = self.cache.pages.state(file, page).present() & page_bit(page) != 0;
+                        p.reading || p.dirty || p.writing.is_some() || is_cached && held.contains(&page)
+                    };
+                    left += pages.iter().filter(|&(&page, p)| stays(page, p)).count();
+                }
                 self.cache.drop_caches();
-                let stays = |p: &&Page| p.reading || p.dirty || p.writing.is_some();
-                let left = self.model.iter().flat_map(HashMap::values).filter(stays).count();
                 assert_eq!(self.cache.counts().cached, left as u64);
             }
             Action::Wait { ms } => {

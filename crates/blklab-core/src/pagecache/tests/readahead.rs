@@ -17,11 +17,21 @@ impl Reader {
         Reader { cache, file, ra }
     }
 
+    /// The next step of a read, with all of its ranges.
+    fn step(&mut self, offset: u64, bytes: u64, out: &mut Vec<PageRange>) -> Step {
+        let mut windows = Windows::default();
+        let step = self.cache.read(self.file, offset, bytes, &mut self.ra, &mut windows, out);
+        while !windows.is_empty() {
+            self.cache.read_on(self.file, &mut windows, out);
+        }
+        step
+    }
+
     fn read(&mut self, mut offset: u64, mut bytes: u64) -> Vec<(u64, u32)> {
         let mut asked = Vec::new();
         loop {
             let mut out = Vec::new();
-            let step = self.cache.read(self.file, offset, bytes, &mut self.ra, &mut out);
+            let step = self.step(offset, bytes, &mut out);
             for range in out {
                 self.cache.read_done(range);
                 asked.push((range.first, range.pages));
@@ -229,12 +239,12 @@ fn the_batch_that_reaches_a_mark_is_copied_after_the_next_window_is_submitted() 
     reader.sequence(0, 29 * 4 * KIB, 4 * KIB);
     let mut out = Vec::new();
     let start = 24 * PAGE_BYTES + 100;
-    let step = reader.cache.read(reader.file, start, 40 * PAGE_BYTES, &mut reader.ra, &mut out);
+    let step = reader.step(start, 40 * PAGE_BYTES, &mut out);
     let bytes = 61 * PAGE_BYTES - start;
     assert_eq!(step, Step { bytes, uncopied: 6 * PAGE_BYTES, wait: Some(Wait::Work) });
     assert_eq!(out, [PageRange { file: reader.file, first: 92, pages: 32 }]);
     let (offset, rest) = (start + bytes, 40 * PAGE_BYTES - bytes);
-    let step = reader.cache.read(reader.file, offset, rest, &mut reader.ra, &mut out);
+    let step = reader.step(offset, rest, &mut out);
     assert_eq!(step, Step { bytes: rest, ..Step::default() });
 }
 
@@ -248,14 +258,11 @@ fn a_mark_on_a_page_that_is_being_read_is_no_reason_to_wait_before_the_copy_but_
         reader.sequence(0, 4 * 4 * KIB, 4 * KIB);
         // Page 4 on is cached; the window after it, from 12 on, is under way.
         let mut out = Vec::new();
-        let step = reader.cache.read(reader.file, 4 * PAGE_BYTES, PAGE_BYTES, &mut reader.ra, &mut out);
+        let step = reader.step(4 * PAGE_BYTES, PAGE_BYTES, &mut out);
         assert_eq!(step, Step { bytes: PAGE_BYTES, uncopied: PAGE_BYTES, wait: Some(Wait::Work) });
         assert_eq!(out, [PageRange { file: reader.file, first: 12, pages: 16 }]);
         out.clear();
-        let mut next = |offset: u64, bytes, out: &mut Vec<_>| {
-            reader.cache.read(reader.file, offset * PAGE_BYTES, bytes * PAGE_BYTES, &mut reader.ra, out)
-        };
-        let step = next(5, 20, &mut out);
+        let step = reader.step(5 * PAGE_BYTES, 20 * PAGE_BYTES, &mut out);
         let (bytes, uncopied) = (7 * PAGE_BYTES, 7 * PAGE_BYTES);
         assert_eq!(out, [PageRange { file: reader.file, first: 28, pages: 32 }]);
         if waits_first {
@@ -263,7 +270,7 @@ fn a_mark_on_a_page_that_is_being_read_is_no_reason_to_wait_before_the_copy_but_
             continue;
         }
         assert_eq!(step, Step { bytes, uncopied, wait: Some(Wait::Work) });
-        let step = next(12, 13, &mut out);
+        let step = reader.step(12 * PAGE_BYTES, 13 * PAGE_BYTES, &mut out);
         assert_eq!(step, Step { bytes: 0, uncopied: 0, wait: Some(Wait::Page(12)) });
     }
 }
@@ -272,16 +279,17 @@ fn a_mark_on_a_page_that_is_being_read_is_no_reason_to_wait_before_the_copy_but_
 fn a_read_ends_at_the_end_of_the_file() {
     let mut reader = Reader::new(10_000, 1280, Advice::Normal);
     let mut out = Vec::new();
-    let step = reader.cache.read(reader.file, 10_000, 4096, &mut reader.ra, &mut out);
+    let step = reader.step(10_000, 4096, &mut out);
     assert_eq!((step, out.len()), (Step { bytes: 0, ..Step::default() }, 0));
     reader.read(8192, 1000);
-    let step = reader.cache.read(reader.file, 8192, 4096, &mut reader.ra, &mut out);
+    let step = reader.step(8192, 4096, &mut out);
     assert_eq!(step, Step { bytes: 10_000 - 8192, ..Step::default() });
 }
 
 #[test]
 fn a_marked_page_under_write_back_starts_nothing() {
-    // PG_readahead and PG_reclaim are one bit: page_cache_async_ra does nothing during writeback.
+    // PG_readahead and PG_reclaim are one bit: page_cache_async_ra does nothing during writeback, whose end
+    // (folio_end_writeback) clears it.
     let mut reader = Reader::new(MIB, 1280, Advice::Normal);
     assert_eq!(reader.read(0, 4 * KIB), [(0, 4)]);
     let (mut dirtier, mut out) = (reader.cache.dirtier(), Vec::new());
@@ -291,5 +299,64 @@ fn a_marked_page_under_write_back_starts_nothing() {
     assert_eq!(reader.cache.sync_next(&mut cursor, 1, Nanos::ZERO), SyncStep::Write(range));
     assert_eq!(reader.read(4 * KIB, 4 * KIB), []);
     reader.cache.write_done(range, Nanos::ZERO);
-    assert_eq!(reader.read(4 * KIB, 4 * KIB), [(4, 8)]);
+    assert_eq!(reader.read(4 * KIB, 4 * KIB), []);
+}
+
+#[test]
+fn a_cached_page_parts_a_window_and_the_next_part_is_looked_for_when_the_one_before_is_submitted() {
+    let mut reader = Reader::new(64 * MIB, 1280, Advice::Normal);
+    assert_eq!(reader.read(10 * 4 * KIB, 4 * KIB), [(10, 1)]);
+    let Reader { cache, file, ra } = &mut reader;
+    let (mut out, mut windows) = (Vec::new(), Windows::default());
+    // 32 pages from 0 on, of which page 10 is there.
+    cache.read(*file, 0, 128 * KIB, ra, &mut windows, &mut out);
+    let of = |first, pages| PageRange { file: *file, first, pages };
+    assert_eq!(out, [of(0, 10)]);
+    assert!(!windows.is_empty());
+    // While the process sleeps, pages 20 and 21 are written by another one.
+    let mut dirtier = cache.dirtier();
+    cache.write(Nanos::ZERO, *file, 20 * 4 * KIB, 8 * KIB, &mut dirtier, &mut Vec::new());
+    let mut others = Vec::new();
+    while !windows.is_empty() {
+        cache.read_on(*file, &mut windows, &mut others);
+    }
+    assert_eq!(others, [of(11, 9), of(22, 10)]);
+}
+
+#[test]
+fn dirty_pages_that_advice_to_drop_leaves_are_marked_until_they_are_written() {
+    for is_written in [false, true] {
+        let mut reader = Reader::new(MIB, 1280, Advice::Normal);
+        let (file, mut dirtier) = (reader.file, reader.cache.dirtier());
+        write_on(&mut reader.cache, Nanos::ZERO, file, 0, 4 * PAGE_BYTES, &mut dirtier);
+        reader.cache.drop_unheld(file);
+        assert_eq!(reader.cache.counts().cached, 4);
+        if is_written {
+            let mut cursor = reader.cache.sync_start(file);
+            let all = PageRange { file, first: 0, pages: 4 };
+            assert_eq!(reader.cache.sync_next(&mut cursor, 64, Nanos::ZERO), SyncStep::Write(all));
+            reader.cache.write_done(all, Nanos::ZERO);
+        }
+        let asked = reader.read(0, 4 * PAGE_BYTES);
+        // Two marked pages ask for a window each; for the others all pages up to the largest window are there.
+        let windows: &[(u64, u32)] = if is_written { &[] } else { &[(4, 12), (16, 32)] };
+        assert_eq!(asked, windows, "written: {is_written}");
+    }
+}
+
+#[test]
+fn a_mark_on_the_first_page_of_a_file_that_is_opened_anew_starts_nothing() {
+    // The window has no pages, and none before it: twice nothing is nothing, whatever folios there are.
+    for large_folios in [false, true] {
+        let mut reader = Reader::new(MIB, 1280, Advice::Normal);
+        reader.cache = PageCache::new(&MemoryConfig { large_folios, ..config() }, &[disk(1280)]);
+        reader.file = reader.cache.add_file(MIB, BackingId(0));
+        let mut dirtier = reader.cache.dirtier();
+        write_on(&mut reader.cache, Nanos::ZERO, reader.file, 0, PAGE_BYTES, &mut dirtier);
+        reader.cache.drop_unheld(reader.file);
+        reader.ra = reader.cache.open(reader.file, Advice::Normal);
+        assert_eq!(reader.read(0, PAGE_BYTES), []);
+        // The next page is missing, and in order.
+        assert_eq!(reader.read(PAGE_BYTES, PAGE_BYTES), [(1, 4)]);
+    }
 }

@@ -4,12 +4,22 @@ use super::*;
 
 fn read(cache: &mut PageCache, file: FileId, page: u64) -> bool {
     let (mut ra, mut out) = (cache.open(file, Advice::Random), Vec::new());
-    let hit = cache.read(file, page * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut out).wait.is_none();
+    let hit = cache
+        .read(file, page * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut Windows::default(), &mut out)
+        .wait
+        .is_none();
     for range in out {
         cache.read_done(range);
     }
     if !hit {
-        let again = cache.read(file, page * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut Vec::new());
+        let again = cache.read(
+            file,
+            page * PAGE_BYTES,
+            PAGE_BYTES,
+            &mut ra,
+            &mut Windows::default(),
+            &mut Vec::new(),
+        );
         assert_eq!(again.wait, None);
     }
     hit
@@ -113,11 +123,11 @@ fn a_reader_without_memory_waits_and_the_flusher_is_woken() {
         // Ignores all pauses: the limit is soft, memory is not.
         offset += cache.write(now, file, offset, 64 * PAGE_BYTES - offset, &mut dirtier, &mut out).bytes;
     }
-    let step = cache.read(file, 100 * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut out);
+    let step = cache.read(file, 100 * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut Windows::default(), &mut out);
     assert_eq!(step, Step { bytes: 0, uncopied: 0, wait: Some(Wait::Memory) });
     assert!(out.is_empty() && cache.flusher_due(BackingId(0)) <= now);
     let range = cache.next_writeback(BackingId(0), now, 64).expect("everything is dirty");
     cache.write_done(range, now);
-    let step = cache.read(file, 100 * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut out);
+    let step = cache.read(file, 100 * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut Windows::default(), &mut out);
     assert_eq!(step.wait, Some(Wait::Page(100)));
 }

@@ -88,3 +88,84 @@ fn a_sync_locks_a_page_that_is_under_writeback_and_dirty_again() {
     assert_eq!((second.locked(), cache.is_locked(file, 10)), (None, false));
     assert_eq!(step(&mut cache, &mut third), of(file, 11));
 }
+
+#[test]
+fn advice_to_drop_a_file_leaves_the_31_pages_that_a_sync_has_looked_up() {
+    let (mut cache, file) = with_file();
+    (0..40).for_each(|index| write(&mut cache, file, 2 * index, 1));
+    let mut cursor = cache.sync_start(file);
+    while let SyncStep::Write(_) = step(&mut cache, &mut cursor) {}
+    // It waits for page 0, and holds pages 0 to 60. All but page 10 are written.
+    (0..40).filter(|index| *index != 5).for_each(|index| {
+        cache.write_done(PageRange { file, first: 2 * index, pages: 1 }, Nanos::ZERO);
+    });
+    assert_eq!(step(&mut cache, &mut cursor), SyncStep::Wait(10));
+    cache.drop_unheld(file);
+    assert_eq!(cache.counts().cached, 31);
+    // A direct write has no regard for that.
+    cache.invalidate(file, 0, 4 * PAGE_BYTES);
+    assert_eq!(cache.counts().cached, 29);
+    cache.write_done(PageRange { file, first: 10, pages: 1 }, Nanos::ZERO);
+    assert_eq!(step(&mut cache, &mut cursor), SyncStep::Done);
+    cache.drop_unheld(file);
+    assert_eq!(cache.counts().cached, 0);
+}
+
+#[test]
+fn the_flusher_holds_the_pages_that_it_has_looked_up_until_its_visit_ends() {
+    let (mut cache, file) = with_file();
+    (0..40).for_each(|index| write(&mut cache, file, 2 * index, 1));
+    let (mut at, mut written) = (Nanos::ZERO, 0);
+    while written < 35 {
+        match cache.write_back(BackingId(0), at, 1) {
+            WriteBack::Range(range) => {
+                written += range.pages;
+                cache.write_done(range, at);
+            }
+            WriteBack::EndOfFile => panic!("pages are left"),
+            WriteBack::Nothing => at = cache.flusher_due(BackingId(0)),
+        }
+    }
+    // Nine were looked up after the first 31; five of them are dirty.
+    cache.drop_unheld(file);
+    assert_eq!(cache.counts().cached, 9);
+    while let WriteBack::Range(range) = cache.write_back(BackingId(0), at, 1) {
+        cache.write_done(range, at);
+    }
+    cache.drop_unheld(file);
+    assert_eq!(cache.counts().cached, 0);
+}
+
+#[test]
+fn the_next_31_pages_are_looked_up_when_those_before_are_submitted() {
+    let (mut cache, file) = with_file();
+    write(&mut cache, file, 0, 40);
+    let mut cursor = cache.write_out_start(file);
+    let all = PageRange { file, first: 0, pages: 31 };
+    assert_eq!(cache.sync_next(&mut cursor, 64, Nanos::ZERO), SyncStep::Write(all));
+    // While it sleeps for a request, another process changes pages beyond them.
+    write(&mut cache, file, 40, 2);
+    let rest = PageRange { file, first: 31, pages: 11 };
+    assert_eq!(cache.sync_next(&mut cursor, 64, Nanos::ZERO), SyncStep::Write(rest));
+}
+
+#[test]
+fn direct_io_beside_dirty_pages_measures_the_bandwidth_of_a_disk_that_writes_nothing() {
+    let (mut cache, file) = with_file();
+    // What the disk is believed to write in half a second.
+    let chunk = |cache: &PageCache| cache.backings[0].throttle.chunk_pages(u64::MAX);
+    let before = chunk(&cache);
+    write(&mut cache, file, 0, 2);
+    let mut cursor = cache.sync_start(file);
+    assert_eq!(step(&mut cache, &mut cursor), of(file, 0));
+    let direct = |cache: &mut PageCache| {
+        (1..50).for_each(|fifth| cache.pass(file, Nanos::from_millis(201 * fifth)));
+    };
+    // The first page is under writeback all the time, the second one dirty.
+    direct(&mut cache);
+    let after = chunk(&cache);
+    assert!(after < before / 2, "{after} of {before}");
+    assert_eq!(step(&mut cache, &mut cursor), of(file, 1));
+    direct(&mut cache);
+    assert_eq!(chunk(&cache), after, "nothing is dirty: the kernel does not come to the measurement");
+}

@@ -25,7 +25,7 @@ impl Bfq {
         let own = self.tasks.queue(task, bio.sync)?;
         let mut bringer = Bringer { task, queue: own };
         let (begin, end) = (bio.sector, bio.sector.offset(bio.sectors));
-        let fits = |id: RequestId| same_kind(&queue.requests[id], bio);
+        let fits = |id: RequestId| same_kind(queue, &queue.requests[id], bio);
         if let Some(id) = self.merges.last().filter(|&id| fits(id))
             && self.allows(id, bio, &mut bringer)
         {

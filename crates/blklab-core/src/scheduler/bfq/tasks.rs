@@ -10,8 +10,6 @@ use crate::scheduler::journal::{Decision, EndReason};
 use crate::scheduler::shared::wf2q::{Class, weight_of_level};
 use crate::scheduler::{CgroupId, Queue};
 
-/// The level of a process without a priority, as with nice 0.
-const DEFAULT_LEVEL: u8 = 4;
 const LEVELS: u8 = 8;
 const CLASSES: [Class; 3] = [Class::RealTime, Class::BestEffort, Class::Idle];
 /// Asynchronous queues of a group: eight levels of two classes, and one for the idle class.
@@ -21,7 +19,7 @@ pub(super) const ASYNC_QUEUES: usize = 2 * LEVELS as usize + 1;
 fn class_and_level(prio: IoPrio) -> (u8, u8) {
     match prio.class {
         PrioClass::RealTime => (0, prio.level.min(LEVELS - 1)),
-        PrioClass::None => (1, DEFAULT_LEVEL),
+        PrioClass::None => (1, IoPrio::DEFAULT.level),
         PrioClass::BestEffort => (1, prio.level.min(LEVELS - 1)),
         PrioClass::Idle => (2, LEVELS - 1),
     }

@@ -1,7 +1,7 @@
 //! CFQ's words: instants, queues by number, classes and workload types.
 
 use super::super::Task;
-use crate::request::PrioClass;
+use crate::request::{IoPrio, PrioClass};
 
 /// Nanoseconds since the run began; signed, because some times lie before that.
 pub(super) type Instant = i64;
@@ -32,7 +32,7 @@ impl Kind {
 /// A process's class and level (`cfq_init_prio_data`); without a priority, those of nice 0.
 pub(super) fn priority(task: Task) -> (Class, u8) {
     match task.prio.class {
-        PrioClass::None => (Class::BestEffort, 4),
+        PrioClass::None => (Class::BestEffort, IoPrio::DEFAULT.level),
         PrioClass::RealTime => (Class::RealTime, task.prio.level.min(7)),
         PrioClass::BestEffort => (Class::BestEffort, task.prio.level.min(7)),
         PrioClass::Idle => (Class::Idle, 7),

@@ -181,7 +181,7 @@ impl MergeIndex {
         if !mergeable(bio.op, bio.fua) {
             return None;
         }
-        let fits = |id: RequestId| same_kind(&queue.requests[id], bio) && allowed(id);
+        let fits = |id: RequestId| same_kind(queue, &queue.requests[id], bio) && allowed(id);
         let last = self.last.filter(|&id| allowed(id)).and_then(|id| adjoins(queue, id, bio));
         let merge = last
             .or_else(|| self.ending_at(bio.sector).filter(|&id| fits(id)).map(Merge::Back))

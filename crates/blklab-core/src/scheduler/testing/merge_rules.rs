@@ -1,9 +1,9 @@
 //! How bios and requests are merged, by scheduler.
 
-use super::{Rig, Submitted, bio, bio_of};
+use super::{Rig, Submitted, bio, bio_of, limits};
 use crate::request::Op::{Read, Write};
-use crate::request::{Bio, PrioClass};
-use crate::scheduler::{Merge, registry};
+use crate::request::{Bio, IoPrio, PrioClass};
+use crate::scheduler::{Merge, QueueLimits, registry};
 use crate::units::Sector;
 
 const ELEVATORS: [&str; 7] = ["noop", "deadline", "mq-deadline", "cfq", "bfq", "bfq-2008", "cfq-2008"];
@@ -37,6 +37,29 @@ fn operation_priority_and_fua_keep_bios_apart() {
         rig.submit(Bio { fua: true, ..bio(Write, 100) });
         let fua = Bio { fua: true, ..bio(Write, 108) };
         assert!(matches!(rig.submit(fua), Submitted::Waits(_)), "{}: FUA writes stay single", info.name);
+    }
+}
+
+#[test]
+fn a_priority_that_is_not_set_is_that_of_level_4() {
+    for info in registry::ALL {
+        for (level, merges) in [(3, false), (4, true)] {
+            let mut rig = Rig::new(info.name, &[]);
+            rig.submit(bio(Read, 100));
+            let prio = IoPrio { class: PrioClass::BestEffort, level };
+            let merged = matches!(rig.submit(Bio { prio, ..bio(Read, 108) }), Submitted::Merged(_));
+            assert_eq!(merged, merges, "{}: {level}", info.name);
+        }
+    }
+}
+
+#[test]
+fn before_linux_5_0_any_priorities_merge() {
+    for name in ["noop", "deadline", "none", "kyber"] {
+        let mut rig = Rig::with_limits(name, &[], QueueLimits { merges_priorities: true, ..limits() });
+        rig.submit(bio(Read, 100));
+        let merged = rig.submit(bio_of(PrioClass::RealTime, Read, 108));
+        assert!(matches!(merged, Submitted::Merged(_)), "{name}");
     }
 }
 

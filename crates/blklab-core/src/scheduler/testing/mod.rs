@@ -25,6 +25,7 @@ pub(in crate::scheduler) fn limits() -> QueueLimits {
         wbt_target: Nanos::ZERO,
         cpus: 4,
         ticks: Ticks::per_second(1000),
+        merges_priorities: false,
         kernel: crate::kernel::Kernel::LATEST,
     }
 }

@@ -103,7 +103,7 @@ impl Fio {
             }
         }
         share_files(plan, world, &mut processes, &owners);
-        share_pages(plan, &mut processes, &owners);
+        share_pages(plan, &mut processes);
         Fio { processes, started: vec![false; living], waiting: (0..living).collect(), living, owners }
     }
 
@@ -180,18 +180,16 @@ fn share_files(plan: &Plan, world: &World, processes: &mut [Process], owners: &[
     }
 }
 
-/// Tells each process of whose files some have pages that a process writes through the page cache: its fsync writes
-/// them as well, whatever its own I/O is.
-fn share_pages(plan: &Plan, processes: &mut [Process], owners: &[u32]) {
-    let files =
-        |spec: &ProcessSpec| spec.regions.iter().map(|region| region.file as usize).collect::<Vec<_>>();
-    let mut are_dirtied = vec![false; plan.files.len()];
+/// Some process writes a file through the page cache: tells all processes that use this file. The fsync of each of them
+/// writes the dirty pages, also if its own I/O is direct.
+fn share_pages(plan: &Plan, processes: &mut [Process]) {
     let dirties = |spec: &&ProcessSpec| !spec.job.queueing.direct && spec.job.access.rw.writes();
-    for file in plan.processes.iter().filter(dirties).flat_map(files) {
-        are_dirtied[file] = true;
+    let mut are_dirtied = vec![false; plan.files.len()];
+    for region in plan.processes.iter().filter(dirties).flat_map(|spec| spec.regions.iter()) {
+        are_dirtied[region.file as usize] = true;
     }
-    for (process, &owner) in processes.iter_mut().zip(owners) {
-        if files(&plan.processes[owner as usize]).into_iter().any(|file| are_dirtied[file]) {
+    for process in processes {
+        if process.spec().regions.iter().any(|region| are_dirtied[region.file as usize]) {
             process.share_pages();
         }
     }

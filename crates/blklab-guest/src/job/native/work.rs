@@ -187,7 +187,7 @@ mod tests {
         let work = Work::new(host, "bfq", true);
         let cpus: Vec<u16> = plan.processes.iter().map(|spec| work.cpu_of(spec)).collect();
         assert_eq!(cpus, [0, 1, 0]);
-        let hold = host.lock(registry::info("bfq").expect("there is one")).hold();
+        let hold = host.lock(registry::info("bfq").expect("there is one")).submission();
         let first = host.submit + hold;
         assert_eq!(work.submission(0, Nanos::ZERO), first);
         assert_eq!(work.submission(1, Nanos::ZERO), first + hold, "waits for the lock");

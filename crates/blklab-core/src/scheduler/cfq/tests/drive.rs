@@ -23,6 +23,7 @@ pub(super) fn limits(rotational: bool) -> QueueLimits {
         wbt_target: Nanos::ZERO,
         cpus: 1,
         ticks: Ticks::per_second(1000),
+        merges_priorities: true,
         kernel: crate::kernel::Kernel::LATEST,
     }
 }

@@ -17,8 +17,6 @@
 use crate::request::{IoPrio, PrioClass};
 use crate::scheduler::shared::wf2q::Class;
 
-/// Level of a process without a priority, as with nice 0.
-const DEFAULT_LEVEL: u8 = 4;
 const LEVELS: u8 = 8;
 
 /// The effective priority.
@@ -35,7 +33,7 @@ impl Priority {
     pub fn of(prio: IoPrio) -> Priority {
         let level = match prio.class {
             PrioClass::RealTime | PrioClass::BestEffort => prio.level.min(LEVELS - 1),
-            PrioClass::None => DEFAULT_LEVEL,
+            PrioClass::None => IoPrio::DEFAULT.level,
             PrioClass::Idle => LEVELS - 1,
         };
         Priority { class: Class::from(prio.class), level }

@@ -79,7 +79,11 @@ impl Process {
         let step = if !is_write {
             let region = self.region(unit.file);
             let ra = &mut self.read_ahead[region as usize];
-            world.cache.read(file, offset, left, ra, &mut self.pages.ranges)
+            let step = world.cache.read(file, offset, left, ra, &mut self.windows, &mut self.pages.ranges);
+            if step.wait.is_some() {
+                self.held = Some(world.cache.hold(file, offset, &step));
+            }
+            step
         } else {
             let (dirtier, out) = (&mut self.dirtier, &mut self.pages.ranges);
             let step = world.cache.write(world.now(), file, offset, left, dirtier, out);
@@ -122,16 +126,28 @@ impl Process {
         wait: Option<pagecache::Wait>,
         world: &mut World,
     ) -> Flow {
-        if self.pages.hand_over(world, self.submitter) == Err(Asleep) {
+        let file = FileId(self.units.unit(slot).file);
+        loop {
+            if self.pages.hand_over(world, self.submitter) == Err(Asleep) {
+                return Flow::Sleep;
+            }
+            if self.windows.is_empty() {
+                break;
+            }
+            self.pages.begin(false);
+            world.cache.read_on(file, &mut self.windows, &mut self.pages.ranges);
+        }
+        if let Some(pagecache::Wait::Page(page)) = wait
+            && world.cache.is_reading(file, page)
+        {
+            world.sleep_until(self.submitter.actor, Wait::Page(file, page));
             return Flow::Sleep;
         }
-        let file = FileId(self.units.unit(slot).file);
+        if let Some(held) = self.held.take() {
+            world.cache.let_go(held);
+        }
         match wait {
             None => self.go(State::BufferedDone(slot)),
-            Some(pagecache::Wait::Page(page)) if world.cache.is_reading(file, page) => {
-                world.sleep_until(self.submitter.actor, Wait::Page(file, page));
-                Flow::Sleep
-            }
             Some(pagecache::Wait::Lock(page)) if world.cache.is_locked(file, page) => {
                 self.state = State::Buffered { slot, done };
                 world.sleep_until(self.submitter.actor, Wait::Lock(file, page));
@@ -240,7 +256,7 @@ impl Process {
         if self.syncing.write_out(file, self.submitter, world) == SyncProgress::Asleep {
             return Flow::Sleep;
         }
-        world.cache.invalidate(file, 0, u64::MAX);
+        world.cache.drop_unheld(file);
         // It waits for nothing. The worker has a high priority and takes the CPU from it.
         world.leave_cpu(self.submitter.actor);
         self.go(State::Invalidate(region + 1, end))

@@ -21,14 +21,14 @@ use super::units::{Started, Units};
 use crate::device::{FileStream, Location, Span};
 use crate::engine::{Asleep, Hold, PageWork, Ran, Submitter, SyncProgress, Syncing, Wait, World};
 use crate::owner::{Actor, Owner};
-use crate::pagecache::{self, Advice, Dirtier, FileId, ReadAhead};
+use crate::pagecache::{self, Advice, Dirtier, FileId, HeldPages, ReadAhead, Windows};
 use crate::request::{Bio, ProcessId};
 use crate::result::JobResult;
 use crate::units::{Bytes, Nanos};
 use crate::workload::machine;
 use crate::workload::pattern::IoUnit;
 use crate::workload::plan::{ProcessSpec, Region};
-use crate::workload::spec::{AdviceHint, Direction, SyncMode};
+use crate::workload::spec::{AdviceHint, Direction, Engine, SyncMode};
 
 // How often fio 3.33 reads the clock ([`crate::host::Host::clock`]), as seen between its requests in
 // user-mode Linux, where a reading takes 256 ns: 1,280 ns from a completion to the next submission
@@ -148,6 +148,10 @@ pub struct Process {
     issuer: Issuer,
     /// One per region of the specification.
     read_ahead: Vec<ReadAhead>,
+    /// What a buffered read has not read ahead yet.
+    windows: Windows,
+    /// The pages of one that sleeps.
+    held: Option<HeldPages>,
     dirtier: Dirtier,
     /// Others use its files, too, so that it may have to wait for their locks.
     shares_files: bool,
@@ -206,6 +210,8 @@ impl Process {
             state: if job.drop_caches { State::DropCaches } else { State::Top },
             issuer: Issuer::new(spec, seed),
             read_ahead: spec.regions.iter().map(open).collect(),
+            windows: Windows::default(),
+            held: None,
             dirtier: world.cache.dirtier(),
             shares_files: false,
             has_pages: false,
@@ -359,6 +365,10 @@ impl Process {
         if world.cache.is_cached(FileId(unit.file), unit.offset, u64::from(unit.len)) {
             self.syncing.begin(world.now());
             return self.go(State::Uncache(slot));
+        }
+        // io_uring only asks whether these bytes have to be written first (`IOCB_NOWAIT`).
+        if job.queueing.engine != Engine::IoUring && unit.direction != Direction::Trim {
+            world.cache.pass(FileId(unit.file), world.now());
         }
         self.submit_cost(slot, world)
     }
