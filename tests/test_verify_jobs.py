@@ -450,6 +450,8 @@ def test_an_interrupt_before_the_first_cell_writes_nothing(tmp_path: Path) -> No
         (20261205, 5, "su800-128gb", "bfq"),
         # Pages that could not be dropped, since they are dirty, have the mark of read-ahead.
         (20261207, 9, "wd10ezrx", "mq-deadline"),
+        # A durable write syncs its own bytes, and nothing that others have written.
+        (20261208, 4, "wd10ezrx", "none"),
     ],
 )
 def test_drawn_jobs_through_the_page_cache_are_the_same_to_the_last_digit(

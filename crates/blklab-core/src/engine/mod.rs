@@ -43,7 +43,7 @@ pub use clock::HORIZON;
 pub use inode_lock::Hold;
 pub use journal::Journal;
 pub use page_io::{Asleep, PageWork, Submitter, Wait};
-pub use sync::{SyncProgress, Syncing};
+pub use sync::{Dirty, SyncProgress, Syncing};
 pub use world::World;
 
 /// Steps between two checks for cancellation.

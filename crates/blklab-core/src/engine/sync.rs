@@ -10,7 +10,7 @@ use super::world::World;
 use crate::block::{BioStream, Manner};
 use crate::device::Device;
 use crate::owner::{Actor, Owner};
-use crate::pagecache::{FileId, SyncCursor, SyncStep};
+use crate::pagecache::{FileId, PageCache, SyncCursor, SyncStep};
 use crate::request::{Bio, Op};
 use crate::units::{Nanos, Sector};
 use blklab_base::event_queue::Turn;
@@ -39,6 +39,22 @@ pub enum SyncProgress {
     Asleep,
     /// Done.
     Done,
+}
+
+/// The pages that a sync writes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dirty {
+    /// There are none.
+    None,
+    /// All of the files: fsync and fdatasync.
+    All,
+    /// Those of these bytes, which a durable write has written (`generic_write_sync`).
+    Bytes {
+        /// The first one.
+        offset: u64,
+        /// Their number.
+        bytes: u64,
+    },
 }
 
 /// A process's fsync.
@@ -98,11 +114,11 @@ impl Syncing {
         }
     }
 
-    /// Continues to make `files` durable; `buffered`: they may have dirty pages.
+    /// Continues to make these pages of `files` durable.
     pub fn run(
         &mut self,
         files: &[u32],
-        buffered: bool,
+        dirty: Dirty,
         submitter: Submitter,
         world: &mut World,
     ) -> SyncProgress {
@@ -115,7 +131,7 @@ impl Syncing {
                     self.phase = Phase::Flushing { next: 0, left: 0, of: 0 };
                     SyncProgress::Done
                 }
-                Phase::File(at) => self.write_file(FileId(files[at]), at, buffered, submitter, world),
+                Phase::File(at) => self.write_file(FileId(files[at]), at, dirty, submitter, world),
                 Phase::Committing(at) => self.commit(FileId(files[at]), at, submitter, world),
                 Phase::Returning(at) => {
                     self.phase = if world.journal.is_some() { Phase::Times(at + 1) } else { Phase::Idle };
@@ -161,12 +177,19 @@ impl Syncing {
         &mut self,
         file: FileId,
         at: usize,
-        buffered: bool,
+        dirty: Dirty,
         submitter: Submitter,
         world: &mut World,
     ) -> SyncProgress {
-        if buffered {
-            let cursor = self.cursor.get_or_insert_with(|| world.cache.sync_start(file));
+        let start = |cache: &PageCache| match dirty {
+            Dirty::None => None,
+            Dirty::All => Some(cache.sync_start(file)),
+            Dirty::Bytes { offset, bytes } => Some(cache.sync_start_range(file, offset, bytes)),
+        };
+        if self.cursor.is_none() {
+            self.cursor = start(&world.cache);
+        }
+        if let Some(cursor) = &mut self.cursor {
             if write_pages(cursor, &mut self.pages, file, submitter, world) == SyncProgress::Asleep {
                 return SyncProgress::Asleep;
             }
@@ -174,9 +197,9 @@ impl Syncing {
         }
         self.phase = match world.journal.is_some() {
             true => Phase::Committing(at),
-            false if buffered => Phase::File(at + 1),
-            // Direct I/O leaves no pages, so the other files have none either.
-            false => Phase::File(usize::MAX),
+            // The other files have no pages either.
+            false if dirty == Dirty::None => Phase::File(usize::MAX),
+            false => Phase::File(at + 1),
         };
         SyncProgress::Done
     }

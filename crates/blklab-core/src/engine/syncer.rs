@@ -5,7 +5,7 @@
 //! thread is needed. Each write has a thread of its own, since a thread that sleeps lets the next one work.
 
 use super::page_io::Submitter;
-use super::sync::{SyncProgress, Syncing};
+use super::sync::{Dirty, SyncProgress, Syncing};
 use super::world::World;
 use crate::owner::Actor;
 use crate::pagecache::FileId;
@@ -37,7 +37,7 @@ pub fn run(number: u32, world: &mut World) -> Option<(ProcessId, u32)> {
     let number = number as usize;
     let file = world.syncers[number].file;
     let mut syncing = std::mem::take(&mut world.syncers[number].syncing);
-    if syncing.run(&[file], false, submitter, world) == SyncProgress::Done {
+    if syncing.run(&[file], Dirty::None, submitter, world) == SyncProgress::Done {
         let syncer = world.syncers.remove(number);
         return Some((syncer.process, syncer.io));
     }

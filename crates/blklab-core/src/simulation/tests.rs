@@ -68,6 +68,19 @@ fn a_write_that_was_not_synced_can_be_lost() {
     }
 }
 
+#[test]
+fn a_durable_write_syncs_its_own_bytes_and_no_others_of_its_file() {
+    let lost = |durable: &str| {
+        let job = format!(
+            "[global]\nfilename=area\nrw=write\n[cached]\nbs=64k\nsize=1m\n\
+             [durable]\nbs=4k\noffset=1m\nsize=8k\nstartdelay=100ms\n{durable}\n"
+        );
+        volatile_sectors(&job, "su800-128gb", "none")
+    };
+    // Through the page cache, direct, and for comparison a sync of the whole file.
+    assert_eq!([lost("sync=dsync"), lost("direct=1\nsync=dsync"), lost("fsync=2")], [2048, 2048, 0]);
+}
+
 /// Direct reads by one process on a disk that serves one command at a time, each in 5 ms; CPU
 /// work takes no time but where the host's settings say so.
 fn direct_reads(options: &str, host: &[(&str, &str)]) -> RunResult {

@@ -191,7 +191,7 @@ impl Process {
 
     pub(super) fn sync_write(&mut self, slot: u32, world: &mut World) -> Flow {
         let unit = *self.units.unit(slot);
-        match self.syncing.run(&[unit.file], !self.spec.job.queueing.direct, self.submitter, world) {
+        match self.syncing.run(&[unit.file], written(&unit), self.submitter, world) {
             SyncProgress::Asleep => Flow::Sleep,
             SyncProgress::Done => self.blocking_done(slot, world),
         }
@@ -199,7 +199,8 @@ impl Process {
 
     fn sync_files(&mut self, world: &mut World) -> SyncProgress {
         let files = self.spec.regions.iter().map(|region| region.file).collect::<Vec<_>>();
-        self.syncing.run(&files, self.has_pages, self.submitter, world)
+        let dirty = if self.has_pages { Dirty::All } else { Dirty::None };
+        self.syncing.run(&files, dirty, self.submitter, world)
     }
 
     pub(super) fn sync(&mut self, world: &mut World) -> Flow {
@@ -261,4 +262,9 @@ impl Process {
         world.leave_cpu(self.submitter.actor);
         self.go(State::Invalidate(region + 1, end))
     }
+}
+
+/// The pages that a durable write has written, which it syncs.
+pub(super) fn written(unit: &IoUnit) -> Dirty {
+    Dirty::Bytes { offset: unit.offset, bytes: u64::from(unit.len) }
 }

@@ -1,5 +1,6 @@
 //! Direct I/O: from an I/O unit to bios.
 
+use super::buffered::written;
 use super::*;
 use crate::block::Manner;
 use crate::device::Device;
@@ -49,12 +50,13 @@ impl Process {
     pub(super) fn sync_written(&mut self, world: &mut World) -> SyncProgress {
         match self.done.front().copied().filter(|&slot| self.syncs_in_call(slot, world)) {
             Some(slot) => {
-                let file = self.units.unit(slot).file;
+                let unit = *self.units.unit(slot);
                 if !self.syncing.is_running() {
                     let with_times = self.spec.job.durability.mode == SyncMode::Sync;
                     self.syncing.begin_sync(world.now(), with_times);
                 }
-                self.syncing.run(&[file], false, self.submitter, world)
+                let dirty = if self.has_pages { written(&unit) } else { Dirty::None };
+                self.syncing.run(&[unit.file], dirty, self.submitter, world)
             }
             None => SyncProgress::Done,
         }

@@ -19,7 +19,7 @@ use super::pool::{AioRequest, Pool};
 use super::tally::IoTimes;
 use super::units::{Started, Units};
 use crate::device::{FileStream, Location, Span};
-use crate::engine::{Asleep, Hold, PageWork, Ran, Submitter, SyncProgress, Syncing, Wait, World};
+use crate::engine::{Asleep, Dirty, Hold, PageWork, Ran, Submitter, SyncProgress, Syncing, Wait, World};
 use crate::owner::{Actor, Owner};
 use crate::pagecache::{self, Advice, Dirtier, FileId, HeldPages, ReadAhead, Windows};
 use crate::request::{Bio, ProcessId};
