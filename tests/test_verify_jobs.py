@@ -452,6 +452,17 @@ def test_an_interrupt_before_the_first_cell_writes_nothing(tmp_path: Path) -> No
         (20261207, 9, "wd10ezrx", "mq-deadline"),
         # A durable write syncs its own bytes, and nothing that others have written.
         (20261208, 4, "wd10ezrx", "none"),
+        # A process that finds no tag runs the queue once, not at each search.
+        (20261208, 4, "su800-128gb", "bfq"),
+        # A process that the merges of its own plug wake does not sleep.
+        (20261207, 5, "su800-128gb", "bfq"),
+        # mq-deadline is asked once more after it has given its last request.
+        (20261207, 10, "wd10ezrx", "mq-deadline"),
+        # To bfq a disk without a completion has been idle since boot.
+        (20261207, 9, "wd10ezrx", "bfq"),
+        # A read and a write of one queue begin at one sector: a bio goes in front of neither, if
+        # the kernel's tree finds the other one.
+        (20261205, 6, "wd10ezrx", "bfq"),
     ],
 )
 def test_drawn_jobs_through_the_page_cache_are_the_same_to_the_last_digit(

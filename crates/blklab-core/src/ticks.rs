@@ -12,8 +12,12 @@ const LEVEL_SIZE: u64 = 64;
 const LEVEL_SHIFT: u32 = 3;
 /// Levels beyond these are for times that no timer here has (`LVL_DEPTH`).
 const LEVELS: u32 = 8;
-/// A run begins so long after boot, as in a guest (`RUN_BEGINS` of `blklab-guest`). Until then nothing is written. A
-/// writer that measures the bandwidth before the flusher has begun counts this time, and so does the flusher, which
+/// The uptime of the machine when the disk appears, as in a guest: long enough that to bfq a disk without a completion
+/// has been idle for long, whatever the size of its requests. At 1000 ticks per second the buckets of all timers of less
+/// than 32 s end as they would without it.
+pub const BOOTED: Nanos = Nanos::from_secs(64);
+/// A run begins so long after its disk has appeared, as in a guest (`RUN_BEGINS` of `blklab-guest`). Until then nothing is
+/// written. A writer that measures the bandwidth before the flusher has begun counts this time, and so does the flusher, which
 /// looks for old data every five seconds.
 pub const BEGINS: Nanos = Nanos::from_millis(3600);
 
@@ -55,9 +59,9 @@ impl Ticks {
     }
 
     /// The kernel's count of ticks at time zero, which decides where the buckets of coarser levels end: 300 s
-    /// before an overflow of 32 bits at boot (`INITIAL_JIFFIES`), and a run begins [`BEGINS`] later.
+    /// before an overflow of 32 bits at boot (`INITIAL_JIFFIES`), and a run begins later.
     const fn first(self) -> u64 {
-        (1 << 32) - 300 * self.hz + BEGINS.0 / self.length()
+        (1 << 32) - 300 * self.hz + (BOOTED.0 + BEGINS.0) / self.length()
     }
 
     /// The start of a tick: before Linux 4.8 made the wheel coarse, a timer set for the tick fired

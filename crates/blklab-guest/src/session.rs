@@ -34,10 +34,13 @@ use crate::trace::{Trace, Traced};
 /// changes to exact timers at one of the first ticks.
 const TIMERS_SETTLE: Duration = Duration::from_millis(50);
 
+/// The machine has run for so long when the disk appears. To bfq a disk without a completion has been idle since boot: its
+/// observation of the disk's rate begins again after a pause in which its largest request, of 4 MiB, is less than a sector
+/// per millisecond (`bfq_completed_request`).
+const BOOTED: Duration = Duration::from_nanos(blklab_core::ticks::BOOTED.0);
+
 /// A disk gets its scheduler long before its load. For bfq 200 ms are long: after so much time
-/// without service the idle class is due (`BFQ_CL_IDLE_TIMEOUT`), and that time begins with bfq. So
-/// are 2.7 s: its observation of the disk's rate begins again after a pause in which a request of
-/// 1280 KiB is less than a sector per millisecond (`bfq_completed_request`). After four seconds,
+/// without service the idle class is due (`BFQ_CL_IDLE_TIMEOUT`), and that time begins with bfq. After four seconds,
 /// though, writeback would forget the bandwidth that it assumes of a new disk. Virtual time costs
 /// nothing while the guest idles; in the host's time the wait is as short as the idle class allows.
 const SCHEDULER_SETTLES: Duration = Duration::from_millis(3500);
@@ -148,6 +151,9 @@ fn has_virtual_time() -> Result<bool, String> {
 
 fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
     let config = read_config(directory)?;
+    if has_virtual_time()? {
+        std::thread::sleep(BOOTED);
+    }
     for path in &config.host_directories {
         mounts::host_directory(path, false)?;
     }
@@ -336,7 +342,7 @@ fn work(
     // A run begins at a tick, as in the simulator: then values in ticks are the same.
     let since_boot = Duration::from_nanos(clock().0);
     let begins = match has_virtual_time()? {
-        true => RUN_BEGINS.max(since_boot + SCHEDULER_SETTLES),
+        true => (BOOTED + RUN_BEGINS).max(since_boot + SCHEDULER_SETTLES),
         false => since_boot + SCHEDULER_SETTLES_AT_LEAST,
     };
     ticks::wait_for_one(begins).map_err(|error| format!("timer slack: {error}"))?;

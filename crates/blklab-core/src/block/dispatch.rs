@@ -118,20 +118,31 @@ impl Block {
                 self.run_beside_flush(now, hw_queue, disk);
                 continue;
             }
-            while self.scheduler.waiting() > 0 {
-                let queue = &mut self.hw_queues[usize::from(hw_queue)];
-                if queue.in_flight >= self.limits.queue_depth {
-                    queue.restart = true;
-                    break;
-                }
-                let Some(id) = self.scheduler.dispatch(&queue!(self, now), hw_queue) else {
-                    self.try_later(now, hw_queue);
-                    break;
-                };
-                self.issue(now, id, disk);
-            }
+            self.run_scheduler(now, hw_queue, disk);
         }
         self.to_run.clear();
+    }
+
+    /// Issues what the scheduler gives. When it gives no more, and has given something, it is asked once more
+    /// (`blk_mq_do_dispatch_sched`), which may change what it gives later.
+    #[inline]
+    fn run_scheduler(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
+        let mut has_given = false;
+        while self.scheduler.waiting() > 0 {
+            let queue = &mut self.hw_queues[usize::from(hw_queue)];
+            if queue.in_flight >= self.limits.queue_depth {
+                queue.restart = true;
+                return;
+            }
+            match self.scheduler.dispatch(&queue!(self, now), hw_queue) {
+                Some(id) => {
+                    self.issue(now, id, disk);
+                    has_given = true;
+                }
+                None if has_given && !self.scheduler.is_settled(now) => has_given = false,
+                None => return self.try_later(now, hw_queue),
+            }
+        }
     }
 
     /// The same for a driver that peeks at the next request before it checks the disk. The peeked

@@ -21,7 +21,6 @@ use super::wbt::Kind;
 use super::{Block, Manner, Restart, Submitted, Worker};
 use crate::disk::AnyDisk;
 use crate::request::{Bio, Op, ProcessId, Request, RequestId};
-use crate::scheduler::Generation;
 use crate::units::Nanos;
 
 /// A flush that has been due for so long no longer waits for durable writes (`FLUSH_PENDING_TIMEOUT`).
@@ -102,11 +101,16 @@ impl Block {
             return Submitted::NoPlace;
         }
         let write = Bio { op: Op::Write, ..*bio };
-        if manner.again.is_some() && self.generation == Generation::MultiQueue {
-            self.run_again(now, bio.hw_queue, disk);
+        if manner.woken {
+            self.run_for_tag(now, bio.hw_queue, disk);
         }
         let most = manner.again.unwrap_or_else(|| self.depth_limit(now, &write));
-        let Some(tag) = self.take_tag(&write, most) else { return Submitted::NoRequest(most) };
+        let Some(tag) = self.take_tag(&write, most) else {
+            if manner.again.is_none() {
+                self.run_for_tag(now, bio.hw_queue, disk);
+            }
+            return Submitted::NoRequest(most);
+        };
         self.hw_queues[usize::from(bio.hw_queue)].allocated[usize::from(bio.sync)] += 1;
         let (owner, hw_queue, sync) = (bio.owner, bio.hw_queue, bio.sync);
         let data = (bio.sectors > 0).then_some(*bio);

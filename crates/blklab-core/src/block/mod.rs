@@ -339,14 +339,13 @@ impl Block {
                 return Submitted::NoPlace;
             }
         }
-        if manner.again.is_some() && self.generation == Generation::MultiQueue {
-            // A process that wakes to look for a tag runs the queue first (`blk_mq_get_tag`).
-            self.run_again(now, bio.hw_queue, disk);
+        if manner.woken {
+            self.run_for_tag(now, bio.hw_queue, disk);
         }
         let most = manner.again.unwrap_or_else(|| self.depth_limit(now, bio));
         let Some(id) = self.allocate(now, bio, most) else {
             if manner.again.is_none() {
-                self.run_before_sleep(now, bio.hw_queue, disk);
+                self.run_for_tag(now, bio.hw_queue, disk);
             }
             return Submitted::NoRequest(most);
         };
@@ -374,10 +373,10 @@ impl Block {
         Submitted::Taken
     }
 
-    /// A process that finds no tag runs the queue, before its plug is flushed because it sleeps (`blk_mq_get_tag`): what it
-    /// has in the plug is not there yet.
+    /// A process that finds no tag runs the queue, once before it sleeps and once when it wakes (`blk_mq_get_tag`). What it
+    /// has in a plug is not there yet: that is flushed because it sleeps.
     #[cold]
-    fn run_before_sleep(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
+    pub(super) fn run_for_tag(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
         if self.generation == Generation::MultiQueue {
             self.run_again(now, hw_queue, disk);
         }
@@ -467,11 +466,9 @@ impl Block {
         self.limits.nr_requests.min(self.scheduler.least_depth())
     }
 
-    /// A bio that was just refused a request would be refused again: nothing runs the queue for it,
-    /// as blk-mq does, and no plug holds requests that may merge.
-    #[inline]
-    pub fn refuses_again(&self) -> bool {
-        self.is_single_queue() && self.plug.is_empty()
+    /// Nothing waits in a plug.
+    pub fn has_no_plug(&self) -> bool {
+        self.plug.is_empty()
     }
 
     /// The single queue of the time before blk-mq.

@@ -178,6 +178,8 @@ pub struct Manner {
     /// It was refused a request before, with this limit of requests: it does not try merges a
     /// second time, and the scheduler is not asked for the limit again.
     pub again: Option<u32>,
+    /// Its submitter has slept for a request, and runs the queue before it looks for one again.
+    pub woken: bool,
     /// Its place in the writeback throttle ([`super::wbt`]).
     pub place: Admission,
     /// It goes to the disk after a flush of the disk's cache (`REQ_PREFLUSH`).
@@ -201,7 +203,7 @@ impl Manner {
     pub const PLUGGED: Manner = Manner { plugged: true, ..Manner::BARE };
     /// Without a plug, for the first time.
     pub const BARE: Manner =
-        Manner { plugged: false, again: None, place: Admission::Unasked, after_flush: false };
+        Manner { plugged: false, again: None, woken: false, place: Admission::Unasked, after_flush: false };
     /// The same after a flush.
     pub const AFTER_FLUSH: Manner = Manner { after_flush: true, ..Manner::BARE };
 

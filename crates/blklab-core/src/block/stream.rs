@@ -81,7 +81,7 @@ impl BioStream {
             let submitted = block.submit(now, &self.next, self.manner, disk);
             match submitted {
                 Submitted::NoRequest(most) => {
-                    self.manner.again = Some(most);
+                    self.manner = Manner { again: Some(most), woken: false, ..self.manner };
                     return submitted;
                 }
                 Submitted::NoPlace => {
@@ -90,7 +90,7 @@ impl BioStream {
                 }
                 Submitted::Taken => {}
             }
-            self.manner = Manner { again: None, place: Admission::Unasked, ..self.manner };
+            self.manner = Manner { again: None, woken: false, place: Admission::Unasked, ..self.manner };
             if self.rest == 0 {
                 return Submitted::Taken;
             }
@@ -112,6 +112,7 @@ impl BioStream {
     /// Its submitter runs; true if it has slept.
     #[inline]
     pub fn awake(&mut self) -> bool {
+        self.manner.woken |= self.slept;
         std::mem::take(&mut self.slept)
     }
 

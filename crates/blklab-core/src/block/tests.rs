@@ -281,6 +281,42 @@ fn a_process_without_a_tag_runs_the_queue_before_its_plug_is_flushed() {
 }
 
 #[test]
+fn a_process_that_has_slept_for_a_tag_runs_the_queue_and_one_that_looks_again_does_not() {
+    for (woken, at_disk) in [(false, 0), (true, 1)] {
+        let mut rig = Rig::new("mq-deadline:nr_requests=1");
+        assert_eq!(rig.submit_as(9_000, WITHOUT_PLUG), Submitted::Taken);
+        let manner = Manner { again: Some(u32::MAX), woken, ..Manner::PLUGGED };
+        assert!(matches!(rig.submit_as(700, manner), Submitted::NoRequest(_)));
+        assert_eq!(rig.block.in_flight, at_disk, "woken: {woken}");
+    }
+}
+
+#[test]
+fn a_scheduler_that_gives_no_more_is_asked_once_more() {
+    // The last read and the last write were above all that come now, so that each question beside the request of the
+    // real-time class begins another batch: reads, reads, writes.
+    let mut rig = Rig::with_depth("mq-deadline", true, 8);
+    let write = |sector| Bio { op: Op::Write, ..read(sector, sector) };
+    rig.plug([5_000]);
+    rig.end_all();
+    for bio in [write(6_000), with_class(PrioClass::RealTime, 50), read(100, 100), write(200)] {
+        rig.block.submit(rig.now, &bio, Manner::PLUGGED, &mut rig.disk);
+        if bio.sector == Sector(6_000) {
+            rig.block.unplug(rig.now, &mut rig.disk);
+            rig.end_all();
+        }
+    }
+    rig.block.unplug(rig.now, &mut rig.disk);
+    assert_eq!(rig.end_all().concat(), [50]);
+    // One command at a time: its order is that of dispatch.
+    rig.block.limits.queue_depth = 1;
+    rig.now = rig.now.max(rig.block.next_timer());
+    rig.block.timer(rig.now);
+    rig.block.run(rig.now, &mut rig.disk);
+    assert_eq!(rig.end_all().concat(), [100, 200], "after those three it is the reads' turn again");
+}
+
+#[test]
 fn requests_without_a_plug_are_sorted_until_their_submitter_sleeps() {
     let served = |scheduler| {
         let mut rig = Rig::new(scheduler);
@@ -471,6 +507,8 @@ fn a_scheduler_that_holds_requests_back_is_asked_by_a_timer_and_not_by_completio
     assert_eq!(rig.block.next_timer(), Nanos::from_millis(4), "3 ms, on the next tick");
     assert_eq!(rig.end_one(), [900]);
     assert_eq!(rig.block.in_flight, 0, "the disk was not full: the queue is not run again");
+    // One command at a time: its order is that of dispatch.
+    rig.block.limits.queue_depth = 1;
     rig.now = rig.now.max(rig.block.next_timer());
     rig.block.timer(rig.now);
     rig.block.run(rig.now, &mut rig.disk);

@@ -76,6 +76,14 @@ impl Trees {
         self.neighbour(node, 1)
     }
 
+    /// Inserts a node behind those that are equal to it; `order` is that of the new node relative to another
+    /// (`elv_rb_add`).
+    pub fn insert_behind(&mut self, tree: usize, node: u32, order: impl Fn(u32) -> Ordering) {
+        if let Found::Below(place) = self.search(tree, |other| order(other).then(Ordering::Greater)) {
+            self.insert(tree, node, place);
+        }
+    }
+
     /// Inserts a node where a search for it has ended (`rb_link_node`, `rb_insert_color`).
     pub fn insert(&mut self, tree: usize, node: u32, place: Option<Place>) {
         if self.nodes.len() <= node as usize {

@@ -88,6 +88,8 @@ pub struct Device {
     pub lock: Lock,
     driver: Driver,
     waiters: RequestWaiters,
+    /// Those woken by the plug of a process that goes on: they run when it sleeps.
+    woken: Vec<Actor>,
     /// The time of its next event, as of the latest [`Devices::next_event_to_happen`].
     due: Nanos,
     /// Reused between calls.
@@ -99,6 +101,7 @@ impl Device {
     pub fn new(block: Block, disk: AnyDisk, lock: Lock, driver: Driver) -> Device {
         Device {
             waiters: RequestWaiters::new(&block),
+            woken: Vec::new(),
             block,
             disk,
             lock,
@@ -231,21 +234,92 @@ impl Device {
         }
         let hw_queue = stream.next().hw_queue;
         let refused = stream.was_just_refused();
-        let in_vain = refused && self.block.refuses_again();
         let place = if stream.awake() {
             Some(self.waiters.awake(hw_queue))
         } else {
             refused.then(|| self.waiters.place(hw_queue))
         };
+        if self.block.is_single_queue() {
+            return self.hand_over_single(now, stream, actor, refused);
+        }
         let rest = stream.rest();
-        if !in_vain {
+        match stream.submit(now, &mut self.block, &mut self.disk) {
+            Submitted::Taken => true,
+            Submitted::NoPlace => self.has_place(now, stream, actor),
+            Submitted::NoRequest(_) => {
+                let place = place.filter(|_| stream.rest() == rest);
+                self.hand_over_or_sleep(now, stream, actor, place)
+            }
+        }
+    }
+
+    /// A bio has found no request: in vain its process looks once more, takes its place in a wait queue, looks for the
+    /// last time, and sleeps; then its plug is flushed (`blk_mq_get_tag`). With a `place` only the last time is left.
+    ///
+    /// If requests of its plug are merged with others, so many are free, and the process may be one of those that they
+    /// wake. Then it has not slept at all, and looks for one before the others run.
+    #[cold]
+    fn hand_over_or_sleep(
+        &mut self,
+        now: Nanos,
+        stream: &mut BioStream,
+        actor: Actor,
+        mut place: Option<WaitQueue>,
+    ) -> bool {
+        loop {
+            let is_last = place.is_some();
+            let here = place.unwrap_or_else(|| self.waiters.place(stream.next().hw_queue));
+            let rest = stream.rest();
             match stream.submit(now, &mut self.block, &mut self.disk) {
                 Submitted::Taken => return true,
                 Submitted::NoPlace => return self.has_place(now, stream, actor),
                 Submitted::NoRequest(_) => {}
             }
+            let is_same = stream.rest() == rest;
+            if is_last && is_same {
+                stream.sleep();
+                self.waiters.sleep(actor, stream.next(), here, &mut self.block);
+                return self.is_woken_by_its_plug(now, actor) && self.hand_over(now, stream, actor);
+            }
+            place = is_same.then_some(here);
         }
-        self.hand_over_or_sleep(now, stream, actor, place.filter(|_| stream.rest() == rest))
+    }
+
+    /// The plug of a process that sleeps is flushed.
+    fn is_woken_by_its_plug(&mut self, now: Nanos, actor: Actor) -> bool {
+        if self.block.has_no_plug() {
+            return false;
+        }
+        self.block.unplug_asleep(now, &mut self.disk);
+        self.waiters.wake(&mut self.block, &mut self.woken);
+        let own = self.woken.iter().position(|&woken| woken == actor);
+        own.map(|own| self.woken.remove(own)).is_some()
+    }
+
+    /// The same with the single queue: a plug is flushed before the process looks for the last time.
+    #[cold]
+    fn hand_over_single(&mut self, now: Nanos, stream: &mut BioStream, actor: Actor, refused: bool) -> bool {
+        let mut in_vain = refused && self.block.has_no_plug();
+        let mut is_last = false;
+        loop {
+            let rest = stream.rest();
+            if !in_vain {
+                match stream.submit(now, &mut self.block, &mut self.disk) {
+                    Submitted::Taken => return true,
+                    Submitted::NoPlace => return self.has_place(now, stream, actor),
+                    Submitted::NoRequest(_) => {}
+                }
+            }
+            if is_last && stream.rest() == rest {
+                stream.sleep();
+                let here = self.waiters.place(stream.next().hw_queue);
+                self.waiters.sleep(actor, stream.next(), here, &mut self.block);
+                return false;
+            }
+            is_last = true;
+            in_vain = self.block.has_no_plug();
+            self.block.unplug_asleep(now, &mut self.disk);
+        }
     }
 
     /// Whether `actor` has a place in the throttle of writeback for what is next; otherwise it sleeps
@@ -265,41 +339,13 @@ impl Device {
         true
     }
 
-    /// Before its owner sleeps, a plug is flushed and the queue runs (`blk_mq_get_tag`).
-    #[cold]
-    fn hand_over_or_sleep(
-        &mut self,
-        now: Nanos,
-        stream: &mut BioStream,
-        actor: Actor,
-        mut place: Option<WaitQueue>,
-    ) -> bool {
-        loop {
-            let rest = stream.rest();
-            let here = place.take().unwrap_or_else(|| self.waiters.place(stream.next().hw_queue));
-            let in_vain = self.block.refuses_again();
-            self.block.unplug_asleep(now, &mut self.disk);
-            if !in_vain {
-                match stream.submit(now, &mut self.block, &mut self.disk) {
-                    Submitted::Taken => return true,
-                    Submitted::NoPlace => return self.has_place(now, stream, actor),
-                    Submitted::NoRequest(_) => {}
-                }
-            }
-            if stream.rest() == rest {
-                stream.sleep();
-                self.waiters.sleep(actor, stream.next(), here, &mut self.block);
-                return false;
-            }
-        }
-    }
-
     /// Requests may have become free: appends to `woken` the sleepers that are next.
     #[cold]
     fn wake_waiters(&mut self, woken: &mut Vec<Actor>) {
         if self.block.is_single_queue() {
             woken.extend(self.waiters.wake_first(&self.block));
         } else {
+            woken.append(&mut self.woken);
             self.waiters.wake(&mut self.block, woken);
         }
     }
@@ -447,12 +493,16 @@ mod tests {
 
     /// A device with two tags, on which all commands take the same time.
     fn device() -> Device {
-        let spec = SchedulerSpec::parse("none").expect("a scheduler");
+        device_of("none", 2, 2)
+    }
+
+    fn device_of(scheduler: &str, queue_depth: u32, nr_requests: u32) -> Device {
+        let spec = SchedulerSpec::parse(scheduler).expect("a scheduler");
         let disk = catalogue::model("constant").expect("a shipped disk").build(1);
         let limits = queue_limits(disk.limits(), spec.info, &Host::FREE, &spec.queue);
-        let limits = crate::scheduler::QueueLimits { queue_depth: 2, nr_requests: 2, ..limits };
+        let limits = crate::scheduler::QueueLimits { queue_depth, nr_requests, ..limits };
         let tasks = Tasks::default();
-        let elevator = AnyScheduler::new("none", &spec.settings, &limits, &tasks).expect("registered");
+        let elevator = AnyScheduler::new(scheduler, &spec.settings, &limits, &tasks).expect("registered");
         let block = Block::new(&disk, limits, elevator, tasks, &Host::FREE);
         Device::new(block, disk, Lock::new(Nanos::ZERO), Driver::new(DriverCosts::default()))
     }
@@ -469,6 +519,16 @@ mod tests {
 
     /// The first try to submit a read; what remains of it, if there is no request.
     fn begin(device: &mut Device, now: Nanos, process: u32, sector: u64) -> Option<BioStream> {
+        begin_as(device, now, process, sector, Manner::BARE)
+    }
+
+    fn begin_as(
+        device: &mut Device,
+        now: Nanos,
+        process: u32,
+        sector: u64,
+        manner: Manner,
+    ) -> Option<BioStream> {
         let process = ProcessId(process);
         let bio = Bio {
             op: Op::Read,
@@ -485,7 +545,7 @@ mod tests {
             hw_queue: 0,
             owner: Owner::Process(process, 0).pack(),
         };
-        device.begin(now, bio, Manner::BARE)
+        device.begin(now, bio, manner)
     }
 
     #[test]
@@ -498,6 +558,24 @@ mod tests {
         device.happen(at, Nanos::ZERO, &mut ended, &mut Cpus::new(&Host::FREE));
         assert!(!device.waiters.is_empty(), "it has not run yet");
         assert_eq!(ended.drain().count(), 3);
+    }
+
+    #[test]
+    fn a_process_that_the_merges_of_its_own_plug_wake_does_not_sleep() {
+        for (third, has_request) in [(1008, true), (4000, false)] {
+            let mut device = device_of("mq-deadline", 1, 3);
+            let begin =
+                |device: &mut Device, sector| begin_as(device, Nanos::ZERO, 1, sector, Manner::PLUGGED);
+            for sector in [1000, 3000, third] {
+                assert!(
+                    begin(&mut device, sector).is_none(),
+                    "it is in the plug, behind another that it does not adjoin"
+                );
+            }
+            let mut rest = begin(&mut device, 5000).expect("there are three tags");
+            let actor = Actor::Process(ProcessId(1));
+            assert_eq!(device.hand_over(Nanos::ZERO, &mut rest, actor), has_request, "{third}");
+        }
     }
 
     /// As it is on SATA disks, where a search may miss a free tag once.

@@ -301,6 +301,7 @@ impl PageWork {
                 self.locks = Some((range.file, range.first));
                 cache.lock(range.file, range.first);
             }
+            world.pass_on_request();
             return Err(Asleep);
         }
         if let Some((file, page)) = self.locks.take() {

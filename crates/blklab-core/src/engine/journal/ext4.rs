@@ -361,6 +361,7 @@ impl Journal {
         let taken = device.hand_over(now, &mut stream, Actor::Journal);
         if !taken {
             self.stream = Some(stream);
+            world.pass_on_request();
         }
         taken
     }

@@ -46,7 +46,7 @@ impl Bfq {
         {
             return self.take_merge(queue, bio, Merge::Back(id), &mut bringer);
         }
-        let front = self.queues[bringer.queue.index()].backlog.starting_at(end);
+        let front = self.requests.starting_at(&self.queues[bringer.queue.index()].backlog, end);
         let id = front.filter(|&id| fits(id))?;
         if self.allows(id, bio, &mut bringer) {
             return self.take_merge(queue, bio, Merge::Front(id), &mut bringer);

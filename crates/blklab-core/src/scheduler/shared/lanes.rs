@@ -9,7 +9,6 @@
 //! which the kernel's search of its tree ends (`elv_rb_find`), so its shape decides. It is kept from the first such
 //! request on, and is the kernel's once the lane has been empty.
 
-use std::cmp::Ordering;
 use std::iter;
 
 use super::merge::MergeIndex;
@@ -238,9 +237,5 @@ impl<const N: usize> Lanes<N> {
 
 /// Behind those at the same sector (`elv_rb_add`).
 fn insert(trees: &mut Trees, slots: &[Waiting], lane: usize, id: RequestId) {
-    let sector_of = |node: u32| slots[node as usize].sector;
-    let behind = |node| sector_of(id.0).cmp(&sector_of(node)).then(Ordering::Greater);
-    if let Found::Below(place) = trees.search(lane, behind) {
-        trees.insert(lane, id.0, place);
-    }
+    trees.insert_behind(lane, id.0, |node| slots[id.index()].sector.cmp(&slots[node as usize].sector));
 }

@@ -269,6 +269,7 @@ impl Replay {
         let process = &mut self.processes[id.0 as usize];
         let Some((index, device, stream)) = &mut process.waits_for_request else { return true };
         if !world.devices[*device].hand_over(now, stream, process.actor) {
+            world.pass_on_request();
             return false;
         }
         let index = *index;

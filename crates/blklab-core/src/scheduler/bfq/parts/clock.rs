@@ -15,12 +15,12 @@
 //! `bfq_smallest_from_now` (`block/bfq-iosched.c`) of Linux 7.3. Left out: the overflow of `jiffies`.
 //! The kernel's starts shortly before it; here a run begins [`BOOTED`] after the machine's start.
 
-use crate::ticks::Ticks;
+use crate::ticks::{self, Ticks};
 use crate::units::Nanos;
 
 /// The uptime of the machine when the run begins: times that were never set are zero in the kernel,
 /// and must lie far back.
-pub(in crate::scheduler::bfq) const BOOTED: Nanos = Nanos::from_secs(60);
+pub(in crate::scheduler::bfq) const BOOTED: Nanos = Nanos(ticks::BOOTED.0 + ticks::BEGINS.0);
 
 /// Ticks, counted from [`BOOTED`] before the run.
 pub(in crate::scheduler::bfq) type Jiffies = i64;
@@ -94,9 +94,9 @@ mod tests {
     fn a_tick_begins_at_its_multiple_and_not_before() {
         let mut clock = Clock::new(Ticks::per_second(250));
         let booted = clock.jiffies;
-        assert_eq!((clock.now, booted), (60_000_000_000, 15_000));
+        assert_eq!((clock.now, booted), (67_600_000_000, 16_900));
         clock.set(Nanos(3_999_999));
-        assert_eq!((clock.now, clock.jiffies), (60_003_999_999, booted));
+        assert_eq!((clock.now, clock.jiffies), (67_603_999_999, booted));
         assert!(clock.is_in_same_tick(Nanos(3_999_999)) && !clock.is_in_same_tick(Nanos(4_000_000)));
         clock.set(Nanos(4_000_000));
         assert_eq!((clock.run, clock.jiffies), (Nanos(4_000_000), booted + 1));

@@ -6,14 +6,21 @@
 //! leaves, its successor is chosen from the two neighbours by sector. Instead of it goes the oldest
 //! request, if that has expired; this is checked once in each slice.
 //!
+//! Several requests of a queue may begin at one sector, where processes share a queue or one reads what it writes. A bio
+//! that ends there goes in front of the one at which the search of the kernel's tree ends (`elv_rb_find`), or of none if
+//! that has another operation. So the shape of the tree decides, and from the first such requests on it is kept.
+//!
 //! Follows `sort_list`, `fifo`, `next_rq`, `queued` and `dispatched` of `bfq_queue` in Linux 7.3:
 //! `bfq_choose_req`, `bfq_find_next_rq`, `bfq_check_fifo`, `bfq_remove_request`, and the list
 //! handling of `bfq_add_request`, `bfq_request_merged` and `bfq_requests_merged`. What BFQ keeps in
 //! a request (`elv.priv`) is here by the request's number.
 
+use std::iter;
+
 use super::QueueId;
 use super::tasks::TaskIndex;
 use crate::containers::lists::{Links, List};
+use crate::containers::rbtree::{Found, Trees};
 use crate::containers::sorted::Sorted;
 use crate::request::{Request, RequestId};
 use crate::scheduler::shared::nearest::{BackSeek, Candidate};
@@ -48,6 +55,8 @@ struct Tracked {
 #[derive(Debug)]
 pub(in crate::scheduler::bfq) struct Backlog {
     sorted: Sorted,
+    /// The kernel's tree of the same requests.
+    tree: Option<Trees>,
     fifo: List,
     next: Option<RequestId>,
     /// Waiting requests: async, sync.
@@ -61,6 +70,7 @@ impl Default for Backlog {
     fn default() -> Backlog {
         Backlog {
             sorted: Sorted::default(),
+            tree: None,
             fifo: List::EMPTY,
             next: None,
             waiting: [0; 2],
@@ -119,12 +129,6 @@ impl Backlog {
     pub fn completed(&mut self) {
         self.in_flight -= 1;
     }
-
-    /// The waiting request that starts at this sector.
-    #[inline]
-    pub fn starting_at(&self, sector: Sector) -> Option<RequestId> {
-        self.sorted.starting_at(sector)
-    }
 }
 
 /// All requests, by number, and the order of those that wait.
@@ -133,11 +137,18 @@ pub(in crate::scheduler::bfq) struct Requests {
     slots: Vec<Tracked>,
     links: Links,
     back_seek: BackSeek,
+    /// Two requests of one queue have begun at one sector.
+    had_equals: bool,
 }
 
 impl Requests {
     pub fn new(requests: usize, back_seek: BackSeek) -> Requests {
-        Requests { slots: Vec::with_capacity(requests), links: Links::with_capacity(requests), back_seek }
+        Requests {
+            slots: Vec::with_capacity(requests),
+            links: Links::with_capacity(requests),
+            back_seek,
+            had_equals: false,
+        }
     }
 
     /// The request has a queue.
@@ -207,13 +218,47 @@ impl Requests {
         let slot = &mut self.slots[id.index()];
         slot.stage = Stage::Waits;
         slot.fifo_time = fifo_time;
-        let (sector, sync) = (slot.sector, slot.sync);
-        backlog.sorted.insert(sector, id);
+        let sync = slot.sync;
+        self.sort_in(backlog, id);
         self.links.push_back(&mut backlog.fifo, id);
         backlog.waiting[usize::from(sync)] += 1;
         let before = backlog.next;
         backlog.next = self.nearer(before, Some(id), head);
         before != backlog.next
+    }
+
+    /// Sorts a request into its queue by its sector.
+    #[inline]
+    fn sort_in(&mut self, backlog: &mut Backlog, id: RequestId) {
+        self.had_equals |= backlog.sorted.insert(self.sector(id), id);
+        if self.had_equals {
+            self.link(backlog, id);
+        }
+    }
+
+    /// Inserts a request that is sorted in into the queue's tree.
+    #[cold]
+    fn link(&self, backlog: &mut Backlog, id: RequestId) {
+        let insert = |tree: &mut Trees, id: RequestId| {
+            tree.insert_behind(0, id.0, |node| self.sector(id).cmp(&self.sector(RequestId(node))));
+        };
+        let tree = backlog.tree.get_or_insert_with(|| {
+            let mut tree = Trees::new(1);
+            let oldest_first = iter::successors(backlog.fifo.first(), |&other| self.links.after(other));
+            oldest_first.filter(|&other| other != id).for_each(|other| insert(&mut tree, other));
+            tree
+        });
+        insert(tree, id);
+    }
+
+    /// The waiting request of the queue that starts at this sector; of several, the one that the kernel finds.
+    #[inline]
+    pub fn starting_at(&self, backlog: &Backlog, sector: Sector) -> Option<RequestId> {
+        let Some(tree) = &backlog.tree else { return backlog.sorted.starting_at(sector) };
+        match tree.search(0, |node| sector.cmp(&self.sector(RequestId(node)))) {
+            Found::At(node) => Some(RequestId(node)),
+            Found::Below(_) => None,
+        }
     }
 
     /// A waiting request leaves its queue. True if it was the next one, and another is that now.
@@ -224,7 +269,7 @@ impl Requests {
         }
         let slot = &self.slots[id.index()];
         self.links.remove(&mut backlog.fifo, id);
-        backlog.sorted.remove(slot.sector, id);
+        sort_out(backlog, id, slot.sector);
         backlog.waiting[usize::from(slot.sync)] -= 1;
         was_next
     }
@@ -273,8 +318,8 @@ impl Requests {
         slot.sectors = sectors;
         let passed =
             backlog.sorted.below(old, id).is_some_and(|below| sector < self.slots[below.index()].sector);
-        backlog.sorted.remove(old, id);
-        backlog.sorted.insert(sector, id);
+        sort_out(backlog, id, old);
+        self.sort_in(backlog, id);
         let before = backlog.next;
         if passed {
             backlog.next = self.nearer(before, Some(id), head);
@@ -320,6 +365,15 @@ impl Requests {
     pub fn neighbour(&self, backlog: &Backlog, id: RequestId, above: bool) -> Option<RequestId> {
         let sector = self.sector(id);
         if above { backlog.sorted.above(sector, id) } else { backlog.sorted.below(sector, id) }
+    }
+}
+
+/// The opposite of [`Requests::sort_in`].
+#[inline]
+fn sort_out(backlog: &mut Backlog, id: RequestId, sector: Sector) {
+    backlog.sorted.remove(sector, id);
+    if let Some(tree) = &mut backlog.tree {
+        tree.remove(0, id.0);
     }
 }
 
@@ -389,10 +443,22 @@ mod tests {
     fn a_request_that_grows_keeps_its_neighbours() {
         let (mut requests, mut backlog, ids) = queue(&[2000, 1000, 3000]);
         assert!(!requests.grown_downwards(&mut backlog, ids[0], Sector(1992), 16, Sector(0)));
-        assert_eq!(backlog.starting_at(Sector(1992)), Some(ids[0]));
+        assert_eq!(requests.starting_at(&backlog, Sector(1992)), Some(ids[0]));
         assert_eq!(requests.end(ids[0]), Sector(2008));
         let of = |id, above| requests.neighbour(&backlog, id, above);
         assert_eq!((of(ids[0], true), of(ids[0], false)), (Some(ids[2]), Some(ids[1])));
+    }
+
+    #[test]
+    fn of_requests_at_one_sector_the_root_of_the_kernels_tree_is_found() {
+        // The second of two equal ones is below the first. A third balances the tree: the second becomes the root.
+        for (count, found) in [(2, 0), (3, 1)] {
+            let (mut requests, mut backlog, ids) = queue(&vec![2000; count]);
+            assert_eq!(requests.starting_at(&backlog, Sector(2000)), Some(ids[found]));
+            requests.remove(&mut backlog, ids[found], 0);
+            assert_eq!(requests.starting_at(&backlog, Sector(2000)), Some(ids[count - 1]), "{count}");
+            assert_eq!(requests.starting_at(&backlog, Sector(1992)), None);
+        }
     }
 
     #[test]

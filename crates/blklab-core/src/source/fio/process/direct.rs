@@ -210,6 +210,7 @@ impl Process {
         if let Some(stream) = &mut self.stream
             && !devices.hand_over(now, layout, stream, self.submitter.actor)
         {
+            world.pass_on_request();
             return Err(Flow::Sleep);
         }
         self.stream = None;
