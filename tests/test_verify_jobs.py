@@ -458,6 +458,10 @@ def test_an_interrupt_before_the_first_cell_writes_nothing(tmp_path: Path) -> No
         (20261207, 5, "su800-128gb", "bfq"),
         # mq-deadline is asked once more after it has given its last request.
         (20261207, 10, "wd10ezrx", "mq-deadline"),
+        # Pages that a sync has waited for stay locked until they are submitted.
+        (20261209, 5, "su800-128gb", "mq-deadline"),
+        # Pages under writeback are looked at when those before them are submitted.
+        (20261209, 11, "wd10ezrx", "kyber"),
         # To bfq a disk without a completion has been idle since boot.
         (20261207, 9, "wd10ezrx", "bfq"),
         # A read and a write of one queue begin at one sector: a bio goes in front of neither, if

@@ -48,6 +48,18 @@ def test_requests_are_compared_with_their_times_and_without_their_processes() ->
     assert compared(cell(), ours, real).difference is None
 
 
+def test_requests_of_one_time_are_compared_in_any_order() -> None:
+    ours = timeline(("read", 64, 8, 1), ("write", 8, 8, 1), ("read", 0, 8, 2))
+    real = timeline(("write", 8, 8, 1), ("read", 64, 8, 1), ("read", 0, 8, 2))
+    assert compared(cell(), ours, real).difference is None
+    late = timeline(("write", 8, 8, 1), ("read", 0, 8, 2), ("read", 64, 8, 2))
+    found = compared(cell(), ours, late).difference
+    assert found is not None
+    assert found.index == 0
+    pair = found.after[0]
+    assert [request and request.sector for request in pair] == [64, 8]
+
+
 def test_a_cell_that_misses_is_shown_request_by_request(tmp_path: Path) -> None:
     """bfq beside XFS's log: one of the two cells of 636 that are not understood."""
     kernel = real_kernel.with_file_systems()

@@ -50,8 +50,12 @@ def first_difference(
     one: Timeline, other: Timeline, *, times: bool, processes: bool = True
 ) -> Difference | None:
     """None if all requests are the same: operation, place and size, with `processes` the process,
-    and with `times` the time of issue."""
+    and with `times` the time of issue; then the order of those that are issued at one time does
+    not count."""
     left, right = in_order_of_issue(one), in_order_of_issue(other)
+    if times:
+        # Two rigs do not number requests of one time alike, so of these the places count.
+        left, right = sorted(left, key=_at_its_time), sorted(right, key=_at_its_time)
     steps = (
         [_step(request, one, times, processes) for request in left],
         [_step(request, other, times, processes) for request in right],
@@ -67,6 +71,10 @@ def first_difference(
         pairs[max(0, index - _BEFORE) : index],
         pairs[index : index + _AFTER],
     )
+
+
+def _at_its_time(request: Request) -> tuple[int, str, int, int]:
+    return (request.issued_ns, request.op, request.sector, request.sectors)
 
 
 def _step(request: Request, timeline: Timeline, times: bool, processes: bool) -> _Step:

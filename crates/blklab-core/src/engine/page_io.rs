@@ -240,6 +240,15 @@ impl PageWork {
         }
     }
 
+    /// A page of the next range, for whose writeback its writer has waited, stays locked until its bio is submitted
+    /// (`__block_write_full_folio`). Those of files are unlocked when they are in a bio.
+    pub fn keep_lock(&mut self, file: FileId, page: u64, world: &mut World) {
+        if world.host.partitions {
+            self.locks = Some((file, page));
+            world.cache.lock(file, page);
+        }
+    }
+
     /// No more pages follow for now: the latest are submitted too. False if there are none.
     pub fn ends(&mut self) -> bool {
         let held = self.held.take();

@@ -349,6 +349,11 @@ fn write_pages(
         let room = pages.room(world);
         let had_lock = cursor.locked();
         let step = world.cache.sync_next(cursor, room, world.now());
+        if let (Some(page), SyncStep::Write(range)) = (had_lock, step)
+            && range.first == page
+        {
+            pages.keep_lock(file, page, world);
+        }
         if let Some(page) = had_lock.filter(|&page| !world.cache.is_locked(file, page)) {
             world.page_unlocked(file, page);
         }

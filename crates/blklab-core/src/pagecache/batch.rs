@@ -201,16 +201,16 @@ impl Batch {
                 }
                 return Next::Locked(page);
             }
-            if line.dirty & bit == 0 {
-                self.pass();
-                continue;
-            }
-            if line.writeback & bit != 0 {
-                match (waits, begun) {
-                    (true, true) => break,
-                    (true, false) => return Next::Wait(page),
-                    (false, _) => self.pass(),
+            let is_clean = line.dirty & bit == 0;
+            if is_clean || line.writeback & bit != 0 {
+                if begun {
+                    // It is looked at in its turn, when those before it are submitted.
+                    break;
                 }
+                if waits && !is_clean {
+                    return Next::Wait(page);
+                }
+                self.pass();
                 continue;
             }
             if !begun {

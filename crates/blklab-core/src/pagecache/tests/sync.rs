@@ -137,6 +137,21 @@ fn the_flusher_holds_the_pages_that_it_has_looked_up_until_its_visit_ends() {
 }
 
 #[test]
+fn a_page_under_writeback_is_looked_at_when_those_before_it_are_submitted() {
+    let (mut cache, file) = with_file();
+    write(&mut cache, file, 1, 1);
+    let mut other = cache.sync_start(file);
+    assert_eq!(step(&mut cache, &mut other), of(file, 1));
+    write(&mut cache, file, 0, 3);
+    let mut cursor = cache.write_out_start(file);
+    assert_eq!(cache.sync_next(&mut cursor, 64, Nanos::ZERO), of(file, 0));
+    // While it sleeps for a request, the writeback of the next page ends.
+    cache.write_done(PageRange { file, first: 1, pages: 1 }, Nanos::ZERO);
+    let rest = PageRange { file, first: 1, pages: 2 };
+    assert_eq!(cache.sync_next(&mut cursor, 64, Nanos::ZERO), SyncStep::Write(rest));
+}
+
+#[test]
 fn the_next_31_pages_are_looked_up_when_those_before_are_submitted() {
     let (mut cache, file) = with_file();
     write(&mut cache, file, 0, 40);
