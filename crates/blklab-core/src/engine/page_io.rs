@@ -240,8 +240,8 @@ impl PageWork {
         }
     }
 
-    /// A page of the next range, for whose writeback its writer has waited, stays locked until its bio is submitted
-    /// (`__block_write_full_folio`). Those of files are unlocked when they are in a bio.
+    /// A writer that has waited for a page's writeback keeps the page locked until it has submitted the page's bio
+    /// (`__block_write_full_folio`). Pages of a file in a file system are unlocked when they are in a bio.
     pub fn keep_lock(&mut self, file: FileId, page: u64, world: &mut World) {
         if world.host.partitions {
             self.locks = Some((file, page));

@@ -89,8 +89,8 @@ impl ReadAhead {
 
     /// The end of a window that is read ahead in time goes back to a multiple of its folios' pages, if
     /// something is left. Folios are four times as large as those of the window before, within the
-    /// window (`page_cache_async_ra`, `page_cache_ra_order`). A file whose first page was marked before anything
-    /// was read ahead has a window of no pages: nothing is read then, and the order is not bounded by it.
+    /// window (`page_cache_async_ra`, `page_cache_ra_order`). Before the first read-ahead the window has no
+    /// pages, and a marked first page doubles it to none: nothing is read, and no window bounds the order.
     fn align(&mut self, max: u64, large_folios: bool) {
         let order = self.order + 2;
         let align = 1 << order.min(max.trailing_zeros());

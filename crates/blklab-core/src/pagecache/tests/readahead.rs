@@ -288,8 +288,8 @@ fn a_read_ends_at_the_end_of_the_file() {
 
 #[test]
 fn a_marked_page_under_write_back_starts_nothing() {
-    // PG_readahead and PG_reclaim are one bit: page_cache_async_ra does nothing during writeback, whose end
-    // (folio_end_writeback) clears it.
+    // PG_readahead and PG_reclaim are one bit: page_cache_async_ra does nothing during writeback, and the end of
+    // writeback (folio_end_writeback) clears the bit.
     let mut reader = Reader::new(MIB, 1280, Advice::Normal);
     assert_eq!(reader.read(0, 4 * KIB), [(0, 4)]);
     let (mut dirtier, mut out) = (reader.cache.dirtier(), Vec::new());
