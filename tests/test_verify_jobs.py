@@ -462,6 +462,9 @@ def test_an_interrupt_before_the_first_cell_writes_nothing(tmp_path: Path) -> No
         (20261209, 5, "su800-128gb", "mq-deadline"),
         # Pages under writeback are looked at when those before them are submitted.
         (20261209, 11, "wd10ezrx", "kyber"),
+        # The rest of a read-ahead window is looked at when the part before it is submitted, though
+        # all of it was cached before.
+        (20261209, 7, "wd10ezrx", "bfq"),
         # To bfq a disk without a completion has been idle since boot.
         (20261207, 9, "wd10ezrx", "bfq"),
         # A read and a write of one queue begin at one sector: a bio goes in front of neither, if

@@ -244,7 +244,8 @@ impl PageCache {
         }
     }
 
-    /// Reads the first contiguous missing pages of a window. The rest of it, if pages are missing there too.
+    /// Reads the first contiguous missing pages of a window. The rest of it is what lies behind the cached page that
+    /// ends them: whether those pages are cached, too, is asked when the read is submitted.
     fn read_run(&mut self, file: FileId, window: Window, out: &mut Vec<PageRange>) -> Option<Window> {
         let Window { next, end, mark } = window;
         let absent = |cache: &PageCache, first, wanted| wanted & !cache.pages.state(file, first).present();
@@ -253,17 +254,19 @@ impl PageCache {
         // Cached pages may be dropped to make room: then they are read too, as far as there is
         // room.
         let mut room = self.make_room(needed);
+        let fits = room == needed;
         let mut run = PageRange { file, first: 0, pages: 0 };
-        let mut behind = None;
         for (first, wanted) in lines(next, end) {
             let missing = first_bits(absent(self, first, wanted), room);
             if missing == 0 {
+                if run.pages > 0 {
+                    break;
+                }
                 continue;
             }
             let low = missing.trailing_zeros();
             let from = first / LINE_PAGES * LINE_PAGES + u64::from(low);
             if run.pages > 0 && from != run.end() {
-                behind = Some(from);
                 break;
             }
             let pages = (missing >> low).trailing_ones();
@@ -279,16 +282,17 @@ impl PageCache {
                 pages: run.pages + pages,
                 file,
             };
-            let others = missing & !taken;
-            if others != 0 {
-                behind = Some(first / LINE_PAGES * LINE_PAGES + u64::from(others.trailing_zeros()));
+            if wanted >> low >> (pages - 1) > 1 {
+                // The next page of the line is wanted and not taken.
                 break;
             }
         }
-        if run.pages > 0 {
-            out.push(run);
+        if run.pages == 0 {
+            return None;
         }
-        behind.map(|next| Window { next, end, mark })
+        out.push(run);
+        let behind = run.end() + 1;
+        (behind < end && (fits || room > 0)).then_some(Window { next: behind, end, mark })
     }
 
     /// Reads one page, if there is memory for it (`filemap_create_folio`).

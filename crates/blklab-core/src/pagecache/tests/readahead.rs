@@ -324,6 +324,24 @@ fn a_cached_page_parts_a_window_and_the_next_part_is_looked_for_when_the_one_bef
 }
 
 #[test]
+fn cached_pages_of_a_window_that_are_dropped_while_its_reader_sleeps_are_read_but_the_first() {
+    let mut reader = Reader::new(64 * MIB, 1280, Advice::Normal);
+    // All of 32 pages from 10 on are there.
+    assert_eq!(reader.read(10 * 4 * KIB, 128 * KIB), [(10, 32)]);
+    let Reader { cache, file, ra } = &mut reader;
+    let (mut out, mut windows) = (Vec::new(), Windows::default());
+    cache.read(*file, 0, 128 * KIB, ra, &mut windows, &mut out);
+    let of = |first, pages| PageRange { file: *file, first, pages };
+    assert_eq!(out, [of(0, 10)]);
+    // While the process sleeps for a request, another one drops the file. Page 10 was seen before.
+    cache.drop_unheld(*file);
+    let mut later = Vec::new();
+    cache.read_on(*file, &mut windows, &mut later);
+    assert_eq!(later, [of(11, 21)]);
+    assert!(windows.is_empty());
+}
+
+#[test]
 fn dirty_pages_that_advice_to_drop_leaves_are_marked_until_they_are_written() {
     for is_written in [false, true] {
         let mut reader = Reader::new(MIB, 1280, Advice::Normal);
