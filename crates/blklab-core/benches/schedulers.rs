@@ -54,6 +54,7 @@ impl Rig {
             nr_requests: 8192,
             max_sectors: 2560,
             wbt_target: Nanos::ZERO,
+            wbt_depth: 32,
             cpus: 4,
             ticks: Ticks::per_second(1000),
             merges_priorities: false,

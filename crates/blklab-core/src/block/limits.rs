@@ -30,12 +30,13 @@ pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Setting
     // off a SATA disk's queue still holds 32 requests, and one is in flight.
     let adapter = disk.adapter_tags.filter(|_| host.has_budget(disk) || info.is_elevator());
     let tags = adapter.map_or(disk.queue_depth, |tags| disk.queue_depth.max(tags));
+    let of_scheduler = match host.kernel.requests_follow_tags {
+        true => 2 * tags.min(DEFAULT_REQUESTS),
+        false => 2 * DEFAULT_REQUESTS,
+    };
     let kernels_choice = match info.generation {
         Generation::SingleQueue => DEFAULT_REQUESTS,
-        Generation::MultiQueue if info.is_elevator() && !host.kernel.requests_follow_tags => {
-            2 * DEFAULT_REQUESTS
-        }
-        Generation::MultiQueue if info.is_elevator() => 2 * tags.min(DEFAULT_REQUESTS),
+        Generation::MultiQueue if info.is_elevator() => of_scheduler,
         Generation::MultiQueue => tags,
     };
     QueueLimits {
@@ -56,6 +57,14 @@ pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Setting
             ..0 if disk.rotational => WBT_ROTATIONAL,
             ..0 => WBT_FLASH,
             target => Nanos::from_micros(target.unsigned_abs()),
+        },
+        wbt_depth: match disk.adapter_tags {
+            // SCSI tells how many commands the disk takes.
+            Some(_) => disk.queue_depth,
+            // Of others it is what `nr_requests` was when the disk was added: with one hardware queue under
+            // mq-deadline, with several without a scheduler (`elevator_set_default`).
+            None if disk.hw_queues.min(cpus) == 1 => of_scheduler,
+            None => disk.queue_depth,
         },
         cpus,
         ticks: host.ticks,

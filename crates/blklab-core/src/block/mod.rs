@@ -226,7 +226,7 @@ impl Block {
             probes_waiting: 0,
             probes: Vec::new(),
             wbt: (limits.wbt_target > Nanos::ZERO).then(|| {
-                let (depth, cache) = (limits.queue_depth, found.volatile_write_cache);
+                let (depth, cache) = (limits.wbt_depth, found.volatile_write_cache);
                 Box::new(Wbt::new(limits.wbt_target, depth, cache, limits.ticks))
             }),
             in_flight: 0,

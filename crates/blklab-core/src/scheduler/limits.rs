@@ -20,6 +20,8 @@ pub struct QueueLimits {
     pub max_sectors: u32,
     /// Reads that take longer than this slow writeback down (`wbt_lat_usec`); zero: nothing does.
     pub wbt_target: Nanos,
+    /// The number of commands of which writeback beside reads may have a part (`blk_queue_depth`).
+    pub wbt_depth: u32,
     /// CPUs of the host (software queues).
     pub cpus: u16,
     /// The host's coarse clock, for schedulers that count in jiffies.

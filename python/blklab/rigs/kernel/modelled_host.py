@@ -9,6 +9,10 @@ from blklab.errors import InputError
 from blklab.rigs.kernel import cache
 
 _PAGE_BYTES = 4096
+# What Linux sets on a machine of 4 GiB and more with huge pages (`set_recommended_min_free_kbytes`).
+_MIN_FREE_KB = 67584
+KEPT_FREE_MIB = _MIN_FREE_KB * 3 // 2 // 1024
+"""Memory up to which kswapd frees pages (the high watermark): beside the page cache."""
 _JOURNAL = {"journal", "lazytime"}
 _FILES = {"partitions", "file_system"} | _JOURNAL
 _CPU_WORK = {"cpus", "submit_ns", "complete_ns", "wake_ns", "syscall_ns", "copy_mb_s"}
@@ -75,7 +79,11 @@ def cpu_work() -> set[str]:
 def sysctls(values: Mapping[str, int]) -> dict[str, int]:
     """The page cache's settings. Limits are sizes, because a ratio would depend on the guest's free
     memory: of the modelled memory they are as many pages as the kernel and the simulator calculate
-    (`domain_dirty_limits`)."""
+    (`domain_dirty_limits`).
+
+    The watermarks are those of an ordinary machine. With a guest's own, kswapd is woken 195 pages
+    before nothing is free, and a read-ahead window of 4,096 ends where it is: read-ahead does not
+    try again (`readahead_gfp_mask`)."""
     pages = values["memory_kb"] * 1024 // _PAGE_BYTES + 1
 
     def of_ratio(ratio: int) -> int:
@@ -85,7 +93,11 @@ def sysctls(values: Mapping[str, int]) -> dict[str, int]:
         limit: values[f"{limit}_bytes"] or of_ratio(values[f"{limit}_ratio"])
         for limit in ("dirty_background", "dirty")
     }
-    return {f"vm.{limit}_bytes": max(size[limit], 2 * _PAGE_BYTES) for limit in size} | {
-        f"vm.{name}": values[name]
-        for name in ("dirty_expire_centisecs", "dirty_writeback_centisecs")
-    }
+    return (
+        {f"vm.{limit}_bytes": max(size[limit], 2 * _PAGE_BYTES) for limit in size}
+        | {
+            f"vm.{name}": values[name]
+            for name in ("dirty_expire_centisecs", "dirty_writeback_centisecs")
+        }
+        | {"vm.min_free_kbytes": _MIN_FREE_KB}
+    )

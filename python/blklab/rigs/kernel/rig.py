@@ -297,7 +297,7 @@ class KernelRig(ModelledDisks):
             files,
             work.view
             or View(programs={self._init.name: self._init}, mountpoints=(file_systems.MOUNT,)),
-            memory_mib=work.memory_mib,
+            memory_mib=work.memory_mib + modelled_host.KEPT_FREE_MIB,
             time_travel=_TIME_TRAVEL,
             seed=seed,
             timeout_s=_TIMEOUT_S,

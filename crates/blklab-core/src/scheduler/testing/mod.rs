@@ -23,6 +23,7 @@ pub(in crate::scheduler) fn limits() -> QueueLimits {
         nr_requests: 64,
         max_sectors: 64,
         wbt_target: Nanos::ZERO,
+        wbt_depth: 32,
         cpus: 4,
         ticks: Ticks::per_second(1000),
         merges_priorities: false,

@@ -21,6 +21,7 @@ pub(super) fn limits(rotational: bool) -> QueueLimits {
         nr_requests: 128,
         max_sectors: 256,
         wbt_target: Nanos::ZERO,
+        wbt_depth: 32,
         cpus: 1,
         ticks: Ticks::per_second(1000),
         merges_priorities: true,
