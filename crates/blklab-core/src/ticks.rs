@@ -50,8 +50,19 @@ impl Ticks {
 
     /// When a timer fires that is set at `now` for `ticks` ticks.
     pub fn timer(self, now: Nanos, ticks: u64) -> Nanos {
+        self.fires(now, ticks, ticks)
+    }
+
+    /// The same of one that is set in a tick in which another has fired on that CPU: the wheel is a tick ahead then
+    /// (`base->clk` in `__run_timers`), so that a level takes one tick more.
+    pub fn timer_after_one(self, now: Nanos, ticks: u64) -> Nanos {
+        self.fires(now, ticks, ticks.saturating_sub(1))
+    }
+
+    /// `ahead`: ticks from that of the wheel, which decide the level.
+    fn fires(self, now: Nanos, ticks: u64, ahead: u64) -> Nanos {
         let mut shift = 0;
-        while ticks >= (LEVEL_SIZE - 1) << shift && shift < (LEVELS - 1) * LEVEL_SHIFT {
+        while ahead >= (LEVEL_SIZE - 1) << shift && shift < (LEVELS - 1) * LEVEL_SHIFT {
             shift += LEVEL_SHIFT;
         }
         let fires = (((self.first() + self.at(now) + ticks) >> shift) + 1) << shift;
@@ -98,5 +109,16 @@ mod tests {
         assert_eq!(ticks.timer(Nanos::from_millis(9), 520), Nanos::from_millis(592));
         // As seen in a guest: the flusher, 5 s after the first page became dirty.
         assert_eq!(ticks.timer(Nanos::ZERO, 5000), Nanos::from_millis(5072));
+    }
+
+    #[test]
+    fn a_level_takes_a_tick_more_if_another_timer_has_fired_in_this_tick() {
+        let ticks = Ticks::per_second(1000);
+        let at = Nanos::from_millis(607);
+        // As seen in a guest: a writer's pause of 63 ticks, after another pause.
+        assert_eq!(ticks.timer_after_one(at, 63), Nanos::from_millis(671));
+        assert_eq!(ticks.timer(at, 63), Nanos::from_millis(672));
+        assert_eq!(ticks.timer_after_one(at, 64), ticks.timer(at, 64));
+        assert_eq!(ticks.timer_after_one(at, 0), Nanos::from_millis(608));
     }
 }

@@ -37,11 +37,13 @@ pub struct Dirtier {
     paused_when: Option<u64>,
     /// Blocked at the limit: checks again, for this many pages, before it writes another.
     blocked: Option<u64>,
+    /// When the timer of its last pause fires.
+    woken: Nanos,
 }
 
 impl Default for Dirtier {
     fn default() -> Dirtier {
-        Dirtier { pages: 0, poll_pages: POLL_PAGES, paused_when: None, blocked: None }
+        Dirtier { pages: 0, poll_pages: POLL_PAGES, paused_when: None, blocked: None, woken: Nanos::NEVER }
     }
 }
 
@@ -261,7 +263,11 @@ impl Throttle {
         } else {
             dirtier.blocked = (rate == 0).then_some(pages);
         }
-        Verdict { wake_flusher: true, pause: Some(self.ticks.timer(clock, pause) - clock) }
+        dirtier.woken = match self.ticks.at(dirtier.woken) == self.ticks.at(clock) {
+            true => self.ticks.timer_after_one(clock, pause),
+            false => self.ticks.timer(clock, pause),
+        };
+        Verdict { wake_flusher: true, pause: Some(dirtier.woken - clock) }
     }
 
     /// `dirty_freerun_ceiling`.
