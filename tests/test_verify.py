@@ -191,6 +191,40 @@ def test_on_the_default_host_cells_are_the_same_to_the_last_digit(
 
 
 @pytest.mark.parametrize(
+    ("disk", "job", "scheduler"),
+    [
+        ("wd10ezrx", "[a]\nsize=900m\nrw=read\nbs=64k\n", "none"),
+        # A pause of the writer is set in the tick in which another has ended.
+        (
+            "wd10ezrx",
+            "[a]\nsize=1g\nrw=read\nbs=1m\n[b]\noffset=20g\nsize=1g\nrw=write\nbs=1m\n",
+            "mq-deadline",
+        ),
+        # How much of NVMe's tags writeback may have.
+        (
+            "950pro-256gb:hw_queues=1",
+            "[a]\nsize=900m\nrw=read\nbs=1m\n[b]\noffset=20g\nsize=900m\nrw=write\nbs=1m\n",
+            "mq-deadline",
+        ),
+    ],
+)
+def test_with_a_full_memory_cells_are_the_same_to_the_last_digit(
+    disk: str, job: str, scheduler: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "full.fio"
+    file.write_text(f"[global]\nfilename=area\nioengine=psync\n{job}")
+    [cell] = blklab.verify(
+        jobs=[file],
+        disks=[disk],
+        schedulers=[scheduler],
+        kernel=real_kernel.image().parent.name,
+        host={"memory_kb": 512 << 10},
+    ).cells
+    assert cell.sim == cell.kernel
+    assert cell.kernel.ios > 900
+
+
+@pytest.mark.parametrize(
     ("disk", "load", "scheduler"),
     [
         # What differs from 7.3: kernel.rs.

@@ -83,7 +83,7 @@ _QUEUED = "ioengine=libaio\n"
 _BUFFERED_S = 2.0
 
 # Sizes are such that no run comes to the end of its files, but for those that read ahead. These end
-# before 1 GiB of memory is full: see "When memory is full" in docs/agreement.md.
+# when 1 GiB of memory has been full for as long as it took to fill it.
 LOADS = (
     Load("read-seq", f"[a]\n{_DIRECT}rw=read\nbs=128k\n"),
     Load("write-seq", f"[a]\n{_DIRECT}rw=write\nbs=128k\n"),
@@ -166,11 +166,16 @@ LOADS = (
         "numjobs=8\nfsync=4\nthinktime=20ms\nthinktime_blocks=4\n"
         f"[r]\n{_DIRECT}norandommap\nrw=randread\nbs=16k\nnumjobs=4\nthinktime=5ms\n",
     ),
-    Load("read-seq-buffered", "[a]\nsize=640m\nrw=read\nbs=64k\n", to_the_end=True),
+    Load("read-seq-buffered", "[a]\nsize=2500m\nrw=read\nbs=64k\n", to_the_end=True),
     Load("write-seq-buffered", "[a]\nsize=4g\nrw=write\nbs=64k\n", _BUFFERED_S),
     Load(
         "copy-buffered",
-        "[from]\nsize=320m\nrw=read\nbs=1m\n[to]\nsize=320m\nrw=write\nbs=1m\n",
+        "[from]\nsize=1200m\nrw=read\nbs=1m\n[to]\nsize=1200m\nrw=write\nbs=1m\n",
+        to_the_end=True,
+    ),
+    Load(
+        "streams-buffered",
+        "[a]\nsize=1g\nrw=read\nbs=16k\n[b]\nsize=1g\nrw=read\nbs=256k\n[w]\nsize=512m\nrw=write\nbs=64k\n",
         to_the_end=True,
     ),
 )

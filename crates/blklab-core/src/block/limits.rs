@@ -125,6 +125,21 @@ mod tests {
     }
 
     #[test]
+    fn writeback_beside_reads_has_a_part_of_what_the_disk_was_added_with() {
+        let depth = |name: &str, scheduler: &str, kernel_cpus: u16| {
+            let disk = catalogue::model(name).expect(name).build(1);
+            let host = Host { kernel_cpus, ..Host::FREE };
+            let SchedulerSpec { info, queue, .. } = SchedulerSpec::parse(scheduler).expect(scheduler);
+            queue_limits(disk.limits(), info, &host, &queue).wbt_depth
+        };
+        for scheduler in ["none", "mq-deadline", "kyber:nr_requests=64"] {
+            // NVMe: the tags of a queue, and with one queue the requests of mq-deadline.
+            assert_eq!([4, 1].map(|cpus| depth("950pro-256gb", scheduler, cpus)), [1023, 256], "{scheduler}");
+            assert_eq!([4, 1].map(|cpus| depth("wd10ezrx", scheduler, cpus)), [32, 32], "{scheduler}");
+        }
+    }
+
+    #[test]
     fn the_largest_request_and_the_read_ahead_are_those_of_the_version_and_of_the_single_queue_layer() {
         let [.., old, new] = *VERSIONS else { panic!("two versions") };
         let [old, new] = [old.1, new.1];

@@ -565,9 +565,9 @@ impl PageCache {
 
     #[cold]
     fn reclaim_for(&mut self, pages: u64) -> u64 {
-        self.pages.reclaim(self.pages.cached + pages - self.memory_pages);
+        let only_dirty = self.pages.reclaim(self.pages.cached + pages - self.memory_pages);
         let room = self.memory_pages - self.pages.cached;
-        if room == 0 {
+        if only_dirty || room == 0 {
             self.backings.each(|_, backing| backing.flusher.write_everything());
         }
         room.min(pages)

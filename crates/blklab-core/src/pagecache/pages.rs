@@ -108,6 +108,8 @@ pub(super) struct Pages {
     locked: Vec<(FileId, u64)>,
     /// Where reclaim continues: a chunk and a line in it.
     pub hand: (usize, u32),
+    /// Dirty pages that it has passed since the last page that could be dropped.
+    pub dirty_in_a_row: u32,
 }
 
 /// Bits of the pages `first..end` that are in `first`'s line.

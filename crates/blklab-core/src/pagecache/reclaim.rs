@@ -6,15 +6,21 @@
 //! hand of a clock does both: it drops pages that are neither active nor young, and turns active
 //! pages into young and young into old ones. So a page stays for one to two rounds of the hand, and
 //! one round more if it was read twice; the order within a round is that of the bitmaps.
+//!
+//! Pages that are dirty when their turn comes stay. Where there are only such, flushers write everything
+//! (`handle_reclaim_writeback`).
 
 use super::first_bits;
 use super::pages::{LINES, Pages};
 
+/// Pages that the kernel looks at together (`SWAP_CLUSTER_MAX`).
+const TOGETHER: u32 = 32;
+
 impl Pages {
-    /// Drops up to `wanted` clean pages; returns how many.
-    pub fn reclaim(&mut self, wanted: u64) -> u64 {
+    /// Drops up to `wanted` clean pages. True if all pages that were looked at together were dirty.
+    pub fn reclaim(&mut self, wanted: u64) -> bool {
         let target = self.cached.saturating_sub(wanted);
-        let before = self.cached;
+        let mut only_dirty = false;
         // Active, young, old: after three rounds no page is left that could be dropped.
         let mut visits = 3 * self.chunks.len() + 1;
         while self.cached > target && visits > 0 {
@@ -30,24 +36,35 @@ impl Pages {
                 continue;
             }
             let index = present.trailing_zeros() as usize;
-            self.sweep_line(slot, index, self.cached - target);
+            only_dirty |= self.sweep_line(slot, index, self.cached - target);
             let done_with_line = self.cached > target;
             self.hand = (slot, index as u32 + u32::from(done_with_line));
         }
-        before - self.cached
+        only_dirty
     }
 
-    /// The hand passes a line: drops old pages, up to `wanted`, and ages the others.
-    fn sweep_line(&mut self, slot: usize, index: usize, wanted: u64) {
+    /// The hand passes a line: drops old pages, up to `wanted`, and ages the others. True if it has passed dirty ones
+    /// alone.
+    fn sweep_line(&mut self, slot: usize, index: usize, wanted: u64) -> bool {
         let line = &mut self.chunks[slot].lines[index];
-        let clean = line.clean();
-        let old = first_bits(clean & !line.active & !line.young, wanted);
+        let aged = !line.active & !line.young;
+        let old = first_bits(line.clean() & aged, wanted);
+        let dirty = (line.dirty & !line.writeback & aged).count_ones();
         if u64::from(old.count_ones()) < wanted {
-            line.young = (line.young & !clean) | (line.active & clean);
-            line.active &= !clean;
+            let seen = line.uptodate;
+            line.young = (line.young & !seen) | (line.active & seen);
+            line.active &= !seen;
         }
         if old != 0 {
+            self.dirty_in_a_row = 0;
             self.remove(slot, index, old);
+            return false;
         }
+        self.dirty_in_a_row += dirty;
+        let only_dirty = self.dirty_in_a_row >= TOGETHER;
+        if only_dirty {
+            self.dirty_in_a_row = 0;
+        }
+        only_dirty
     }
 }

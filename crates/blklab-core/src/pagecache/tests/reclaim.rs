@@ -131,3 +131,32 @@ fn a_reader_without_memory_waits_and_the_flusher_is_woken() {
     let step = cache.read(file, 100 * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut Windows::default(), &mut out);
     assert_eq!(step.wait, Some(Wait::Page(100)));
 }
+
+#[test]
+fn where_the_oldest_pages_are_all_dirty_the_flusher_writes_everything() {
+    for dirty in [16, 40] {
+        let mut cache = cache_of(1024);
+        let file = cache.add_file(1 << 30, BackingId(0));
+        let mut dirtier = cache.dirtier();
+        // Far below the background threshold, 102 pages: periodic writeback is due after five seconds.
+        write_on(&mut cache, Nanos::ZERO, file, 0, dirty * PAGE_BYTES, &mut dirtier);
+        let due = cache.flusher_due(BackingId(0));
+        assert!(due >= Nanos::from_secs(5));
+        for page in 1000..1000 + 1024 - dirty {
+            read(&mut cache, file, page);
+        }
+        assert_eq!(
+            (cache.counts().cached, cache.flusher_due(BackingId(0))),
+            (1024, due),
+            "nothing is dropped yet"
+        );
+        read(&mut cache, file, 5000);
+        let woken = cache.flusher_due(BackingId(0)) < due;
+        assert_eq!(woken, dirty >= 32, "{dirty} pages, of which the kernel looks at 32 together");
+        if woken {
+            // Searched 31 at a time.
+            let first = PageRange { file, first: 0, pages: 31 };
+            assert_eq!(cache.next_writeback(BackingId(0), Nanos::from_secs(1), 64), Some(first));
+        }
+    }
+}
