@@ -175,7 +175,7 @@ LOADS = (
     ),
     Load(
         "streams-buffered",
-        "[a]\nsize=1g\nrw=read\nbs=16k\n[b]\nsize=1g\nrw=read\nbs=256k\n[w]\nsize=512m\nrw=write\nbs=64k\n",
+        "[a]\nsize=1g\nrw=read\nbs=64k\n[b]\nsize=1g\nrw=read\nbs=1m\n[w]\nsize=512m\nrw=write\nbs=256k\n",
         to_the_end=True,
     ),
 )

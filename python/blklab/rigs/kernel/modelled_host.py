@@ -9,7 +9,8 @@ from blklab.errors import InputError
 from blklab.rigs.kernel import cache
 
 _PAGE_BYTES = 4096
-# What Linux sets on a machine of 4 GiB and more with huge pages (`set_recommended_min_free_kbytes`).
+# What Linux sets where there are 4 GiB and more, and huge pages
+# (`set_recommended_min_free_kbytes`).
 _MIN_FREE_KB = 67584
 KEPT_FREE_MIB = _MIN_FREE_KB * 3 // 2 // 1024
 """Memory up to which kswapd frees pages (the high watermark): beside the page cache."""
