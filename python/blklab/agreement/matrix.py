@@ -82,8 +82,8 @@ _QUEUED = "ioengine=libaio\n"
 # Long enough to fill memory and to stay at the dirty limit for most of the run.
 _BUFFERED_S = 2.0
 
-# Sizes are such that no run comes to the end of its files, but for those that read ahead. These end
-# when 1 GiB of memory has been full for as long as it took to fill it.
+# Sizes are such that no run comes to the end of its files, but for those that read ahead. These
+# read and write more than the 1 GiB that memory holds.
 LOADS = (
     Load("read-seq", f"[a]\n{_DIRECT}rw=read\nbs=128k\n"),
     Load("write-seq", f"[a]\n{_DIRECT}rw=write\nbs=128k\n"),

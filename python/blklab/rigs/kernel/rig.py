@@ -73,7 +73,7 @@ class _Work:
     order: Mapping[str, Any]
     """``run`` in ``guest.json``."""
     memory_mib: int
-    """The guest's memory."""
+    """The guest's memory, without what its kernel keeps free."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     """For the result."""
@@ -88,9 +88,15 @@ class _Work:
     them; None if it has no files."""
 
     @property
+    def guest_mib(self) -> int:
+        """All of its memory."""
+        return self.memory_mib + modelled_host.KEPT_FREE_MIB
+
+    @property
     def needed_bytes(self) -> int:
-        """What it may need of this machine's memory, which holds only used pages."""
-        memory_bytes = self.memory_mib << 20
+        """What it may need of this machine's memory, which holds only used pages. None stays free
+        for good: freed ones are used again in turn."""
+        memory_bytes = self.guest_mib << 20
         if self.program is not None:
             return self.program.memory_bytes(self.memory_mib)
         if self.files_bytes is None:
@@ -297,7 +303,7 @@ class KernelRig(ModelledDisks):
             files,
             work.view
             or View(programs={self._init.name: self._init}, mountpoints=(file_systems.MOUNT,)),
-            memory_mib=work.memory_mib + modelled_host.KEPT_FREE_MIB,
+            memory_mib=work.guest_mib,
             time_travel=_TIME_TRAVEL,
             seed=seed,
             timeout_s=_TIMEOUT_S,
