@@ -15,6 +15,7 @@ from blklab.domain.experiment import Experiment, SchedulerSpec
 from blklab.rigs.kernel.boot import boot
 from blklab.rigs.kernel.errors import KernelError
 from blklab.rigs.kernel.memory import Memory
+from blklab.rigs.kernel.modelled_host import KEPT_FREE_MIB
 from blklab.rigs.kernel.rig import KernelRig
 from blklab.rigs.kernel.view import View
 from tests import real_kernel
@@ -77,9 +78,9 @@ def test_a_guest_that_is_not_wanted_any_more_does_not_wait() -> None:
     [
         ("size=100m", 100 + 256),
         ("size=100m\nnumjobs=2\nfilename=one", 100 + 256),
-        ("size=100g", 8 * 1024 + 112),
-        ("direct=1\nsize=100g", 256),
-        ("filename=/dev/vda\nsize=100m", 8 * 1024 + 112),
+        ("size=100g", 8 * 1024 + 112 + KEPT_FREE_MIB),
+        ("direct=1\nsize=100g", 256 + KEPT_FREE_MIB),
+        ("filename=/dev/vda\nsize=100m", 8 * 1024 + 112 + KEPT_FREE_MIB),
     ],
 )
 def test_a_job_needs_no_more_memory_than_its_files_fill(job: str, needed_mib: int) -> None:
