@@ -16,6 +16,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -23,6 +25,7 @@ import blklab
 from blklab.api.listener import Listener
 from blklab.errors import BlklabError, InputError, MachineError, RunError
 from blklab.execute import opened
+from blklab.execute.cluster import workers
 from tests import real_kernel
 from tests.dask_processes import Processes, Wire, processes, until
 
@@ -397,6 +400,24 @@ def test_a_worker_with_another_version_is_refused_by_name(
         with pytest.raises(MachineError, match="no worker can run this: worker old ") as failed:
             compared(place, tmp_path, made.url, 1)
         assert "\n" not in str(failed.value)
+
+
+def test_a_worker_that_has_not_answered_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[dict[str, str | None]] = [
+        {"a": "has another version", "b": None},
+        {"b": "has another version"},
+    ]
+    monkeypatch.setattr(workers, "_examine", lambda *_: answers.pop(0))
+    told: list[str] = []
+    there = {"workers": {name: {"name": name, "nthreads": 1} for name in "ab"}}
+    client = SimpleNamespace(scheduler_info=lambda: there)
+    found = workers.Workers(told.append)
+    found.look(cast(Any, client))
+    found.check("tcp://x")
+    found.look(cast(Any, client))
+    with pytest.raises(MachineError, match=r"no worker can run this: worker a .* \(1 more"):
+        found.check("tcp://x")
+    assert len(told) == 2
 
 
 @pytest.mark.parametrize("preload", [OTHER_CODE, NO_BLKLAB])

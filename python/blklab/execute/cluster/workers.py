@@ -24,6 +24,8 @@ class Workers:
     """Those that may run, by address, each with its number of threads."""
     refused: dict[str, str] = field(default_factory=dict)
     """The reason for each other worker, by address."""
+    silent: set[str] = field(default_factory=set)
+    """Those that are there and have not answered yet, as on a busy machine."""
 
     @property
     def allowed(self) -> list[str]:
@@ -36,7 +38,9 @@ class Workers:
         for gone in [address for address in self.threads if address not in there]:
             del self.threads[gone]
         new = [one for one in there if one not in self.threads and one not in self.refused]
-        for address, found in _examine(client, new).items():
+        answers = _examine(client, new)
+        self.silent = {address for address, found in answers.items() if found is None}
+        for address, found in answers.items():
             if found is None:
                 continue
             name = f"worker {there[address]['name']} ({address})"
@@ -54,7 +58,7 @@ class Workers:
 
     def check(self, name: str) -> None:
         """MachineError if every worker is refused."""
-        if not self.threads and self.refused:
+        if not self.threads and not self.silent and self.refused:
             reasons = list(dict.fromkeys(self.refused.values()))
             more = f" ({len(reasons) - 1} more like it)" if len(reasons) > 1 else ""
             raise MachineError(f"--on: {name}: no worker can run this: {reasons[0]}{more}")
