@@ -6,12 +6,14 @@ import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from blklab.base.catalogue import Entry
 from blklab.domain import specs
 from blklab.domain.experiment import Experiment, SchedulerSpec
+from blklab.rigs.kernel import outcome
 from blklab.rigs.kernel.boot import boot
 from blklab.rigs.kernel.errors import KernelError
 from blklab.rigs.kernel.memory import Memory
@@ -78,9 +80,10 @@ def test_a_guest_that_is_not_wanted_any_more_does_not_wait() -> None:
     [
         ("size=100m", 100 + 256),
         ("size=100m\nnumjobs=2\nfilename=one", 100 + 256),
-        ("size=100g", 8 * 1024 + 112 + KEPT_FREE_MIB),
+        # 8 GiB of pages, and 16 bytes and a bit for each KiB of them.
+        ("size=100g", 8 * 1024 + 146 + 80 + KEPT_FREE_MIB),
         ("direct=1\nsize=100g", 256 + KEPT_FREE_MIB),
-        ("filename=/dev/vda\nsize=100m", 8 * 1024 + 112 + KEPT_FREE_MIB),
+        ("filename=/dev/vda\nsize=100m", 8 * 1024 + 146 + 80 + KEPT_FREE_MIB),
     ],
 )
 def test_a_job_needs_no_more_memory_than_its_files_fill(job: str, needed_mib: int) -> None:
@@ -88,6 +91,18 @@ def test_a_job_needs_no_more_memory_than_its_files_fill(job: str, needed_mib: in
     experiment = Experiment(entry, specs.disk("su800-128gb"), SchedulerSpec("none"), 1)
     rig = KernelRig(real_kernel.image().parent.name, "native")
     assert rig._job(experiment).needed_bytes == needed_mib << 20
+
+
+def test_a_guest_with_too_little_memory_for_its_page_cache_is_told() -> None:
+    found: dict[str, Any] = {"rounded": [], "memory_short_kib": 5120}
+    disk = specs.disk("su800-128gb")
+    assert "the page cache has 5120 KiB less than memory_kb" in outcome.notes(
+        cast(outcome.Outcome, found), disk
+    )
+    found["memory_short_kib"] = 0
+    assert not any(
+        "memory_kb" in note for note in outcome.notes(cast(outcome.Outcome, found), disk)
+    )
 
 
 @needs_wall

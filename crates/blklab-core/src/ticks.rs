@@ -69,6 +69,11 @@ impl Ticks {
         Nanos((fires - self.first()).saturating_mul(self.length()))
     }
 
+    /// The first whole second of the kernel's count of ticks that is after `tick` (`round_jiffies_up`).
+    pub const fn next_second(self, tick: u64) -> u64 {
+        ((self.first() + tick) / self.hz + 1) * self.hz - self.first()
+    }
+
     /// The kernel's count of ticks at time zero, which decides where the buckets of coarser levels end: 300 s
     /// before an overflow of 32 bits at boot (`INITIAL_JIFFIES`), and a run begins later.
     const fn first(self) -> u64 {
@@ -109,6 +114,16 @@ mod tests {
         assert_eq!(ticks.timer(Nanos::from_millis(9), 520), Nanos::from_millis(592));
         // As seen in a guest: the flusher, 5 s after the first page became dirty.
         assert_eq!(ticks.timer(Nanos::ZERO, 5000), Nanos::from_millis(5072));
+    }
+
+    #[test]
+    fn whole_seconds_are_those_of_the_kernels_count() {
+        let ticks = Ticks::per_second(1000);
+        // As seen in a guest: ext4's commit of a transaction that a run's begin has opened.
+        let (due, next) = (5000, ticks.next_second(5000));
+        assert_eq!((next, ticks.next_second(next - 1), ticks.next_second(next)), (5104, 5104, 6104));
+        assert_eq!(ticks.timer(Nanos::ZERO, next), Nanos::from_millis(5584));
+        assert!(ticks.next_second(due) - due <= ticks.hz());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //!   "queue": {"nr_requests": 64},
 //!   "iosched": {"fifo_batch": 16},
 //!   "sysctl": {"vm.dirty_bytes": 100000000},
+//!   "page_cache_kib": 1048576,
 //!   "host_directories": ["/home/me/jobs"],
 //!   "file_system": {"kind": "ext4", "mountpoint": "/mnt"},
 //!   "log_rows": 10000,
@@ -60,6 +61,8 @@ pub struct Config {
     /// Values for `/proc/sys`: names as in sysctl(8), `vm.dirty_bytes`.
     #[serde(default)]
     pub sysctl: BTreeMap<SysctlName, Setting>,
+    /// All that the page cache of a run can have; without it, the guest's memory decides. See [`crate::memory`].
+    pub page_cache_kib: Option<u64>,
     /// Directories of the host that would be hidden (`/tmp` and `/run` are the guest's own).
     #[serde(default)]
     pub host_directories: Vec<PathBuf>,

@@ -22,6 +22,7 @@ pub mod costs;
 pub mod file_system;
 pub mod job;
 pub mod laid_out;
+pub mod memory;
 pub mod mounts;
 pub mod network;
 pub mod nfs;

@@ -23,6 +23,7 @@ use crate::file_system;
 use crate::job::cpu::Charged;
 use crate::job::{self, InFiles, Job, OfDisk};
 use crate::laid_out;
+use crate::memory;
 use crate::mounts;
 use crate::nfs;
 use crate::program::{self, Ended};
@@ -43,12 +44,16 @@ const BOOTED: Duration = Duration::from_nanos(blklab_core::ticks::BOOTED.0);
 /// without service the idle class is due (`BFQ_CL_IDLE_TIMEOUT`), and that time begins with bfq. After four seconds,
 /// though, writeback would forget the bandwidth that it assumes of a new disk. Virtual time costs
 /// nothing while the guest idles; in the host's time the wait is as short as the idle class allows.
-const SCHEDULER_SETTLES: Duration = Duration::from_millis(3500);
+const SCHEDULER_SETTLES: Duration = Duration::from_millis(3000);
 const SCHEDULER_SETTLES_AT_LEAST: Duration = Duration::from_millis(250);
 /// A run begins then, on the clock, if nothing has taken longer: until the first measurement of the
 /// disk's bandwidth a writer's pauses depend on how long the disk has been there, as in the simulator
-/// (its page cache counts this time), and where the buckets of the timer wheel end.
+/// (its page cache counts this time).
 const RUN_BEGINS: Duration = Duration::from_nanos(blklab_core::ticks::BEGINS.0);
+
+/// If something has taken longer, it begins so many ticks later, or a multiple: then the buckets of the timer wheel's first
+/// levels end where they would have (`LVL_GRAN`).
+const BUCKETS_END: [u32; 2] = [512, 64];
 
 /// For ublk: Linux 7.3.4 corrupts its memory when more than 128 io_uring commands of one ring end
 /// (seen at the removal of a disk with 160 tags; 128 is the length of the ring's cache of such
@@ -107,6 +112,8 @@ pub struct Outcome {
     pub journal: Option<costs::Journal>,
     /// Sectors of a job's files that are in another place after the job.
     pub moved_sectors: Option<u64>,
+    /// What the guest has too little for the page cache of its host.
+    pub memory_short_kib: u64,
 }
 
 /// The disk in the guest.
@@ -339,10 +346,12 @@ fn work(
     // A job's own events are traced in any case.
     let trace = config.trace.filter(|_| matches!(work, Work::Program(_)));
     let trace = trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
+    let held = config.page_cache_kib.map(|kib| memory::leave(kib << 10)).transpose()?;
+    outcome.memory_short_kib = held.as_ref().map_or(0, |held| held.short_kib);
     // A run begins at a tick, as in the simulator: then values in ticks are the same.
     let since_boot = Duration::from_nanos(clock().0);
     let begins = match has_virtual_time()? {
-        true => (BOOTED + RUN_BEGINS).max(since_boot + SCHEDULER_SETTLES),
+        true => run_begins(since_boot, ticks::tick_ns().cast_unsigned()),
         false => since_boot + SCHEDULER_SETTLES_AT_LEAST,
     };
     ticks::wait_for_one(begins).map_err(|error| format!("timer slack: {error}"))?;
@@ -350,12 +359,13 @@ fn work(
     let before = block.counters()?;
     let epoch = clock();
     server.restart_model(epoch);
-    job::begin_run()?;
+    job::begin_run(matches!(config.run, Run::Job(_)))?;
     match &mut work {
         Work::Program(program) => outcome.program = Some(run_program(program, device, directory)?),
         Work::Job(job) => job.run(directory, epoch)?,
     }
     let counters = block.counters()?.since(&before);
+    drop(held);
     outcome.trace = trace.map(Trace::end).transpose()?;
     if let Work::Job(job) = &mut work {
         if let Some(settled) = job.settle()? {
@@ -412,6 +422,18 @@ fn set_sysctls(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
+/// When a run begins that is ready at `ready`, after boot in virtual time.
+fn run_begins(ready: Duration, tick_ns: u64) -> Duration {
+    // With ticks of 10 ms, 512 would take longer than writeback remembers a bandwidth.
+    let ticks = BUCKETS_END[usize::from(tick_ns > 1_000_000)];
+    let later = Duration::from_nanos(tick_ns) * ticks;
+    let mut begins = BOOTED + RUN_BEGINS;
+    while begins < ready + SCHEDULER_SETTLES {
+        begins += later;
+    }
+    begins
+}
+
 /// Reads a block under the disk's initial scheduler. Before `kblockd`'s only worker runs its first
 /// work, it has another worker created, and until then nothing is dispatched: the first requests of
 /// all processes would meet in the scheduler, and later requests never would.
@@ -439,4 +461,19 @@ fn write_log(directory: &Path, log: &Log) -> Result<LogFile, String> {
     let written = fs::File::create(&path).and_then(|file| log.write(file));
     written.map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(LogFile { rows: log.rows(), columns: log::COLUMNS })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_begins_where_buckets_of_the_timer_wheel_end_and_when_its_scheduler_has_settled() {
+        let at = |ready_ms, tick_ns| run_begins(Duration::from_millis(ready_ms), tick_ns).as_millis();
+        assert_eq!(
+            [64_000, 64_600, 64_601, 66_000].map(|ms| at(ms, 1_000_000)),
+            [67_600, 67_600, 68_112, 69_136]
+        );
+        assert_eq!(at(64_601, 10_000_000), 68_240);
+    }
 }

@@ -185,6 +185,8 @@ pub struct PageWork {
     next: usize,
     /// The rest of the range started last.
     stream: Option<FileStream>,
+    /// More of that range follows.
+    is_part: bool,
     /// The latest pages of a file to be written: more may follow.
     held: Option<PageRange>,
     /// Where the range began that was started last, and the page that is locked while its submitter sleeps for a
@@ -263,7 +265,7 @@ impl PageWork {
     /// one for all. `Err`: asleep until there is a free request.
     pub fn hand_over(&mut self, world: &mut World, submitter: Submitter) -> Result<(), Asleep> {
         while self.hand_over_next(world, submitter)? {
-            if !self.write {
+            if !self.write && !self.is_part {
                 world.unplug();
                 world.pass_on_request();
             }
@@ -283,14 +285,13 @@ impl PageWork {
             None => {
                 let Some(&whole) = self.ranges.get(self.next) else { return Ok(false) };
                 let mut range = whole;
-                if self.write && host.partitions {
-                    let bio = submitter.bio(true);
-                    range.pages = devices.pages_of_one_request(clock.now(), layout, whole, bio);
-                } else if self.write {
+                range.pages = match self.write && host.partitions {
+                    true => devices.pages_of_one_request(clock.now(), layout, whole, submitter.bio(true)),
                     // A bio ends with the extent, and its pages with it.
-                    range.pages = layout.pages_together(whole);
-                }
-                match range.pages < whole.pages {
+                    false => layout.pages_together(whole),
+                };
+                self.is_part = range.pages < whole.pages;
+                match self.is_part {
                     true => {
                         let pages = whole.pages - range.pages;
                         self.ranges[self.next] = PageRange { first: range.end(), pages, ..whole };

@@ -21,6 +21,7 @@ mod config;
 mod pages;
 mod readahead;
 mod reclaim;
+mod round;
 mod shares;
 mod sync;
 mod throttle;
@@ -565,7 +566,8 @@ impl PageCache {
 
     #[cold]
     fn reclaim_for(&mut self, pages: u64) -> u64 {
-        let only_dirty = self.pages.reclaim(self.pages.cached + pages - self.memory_pages);
+        let missing = self.pages.cached + pages - self.memory_pages;
+        let only_dirty = self.pages.reclaim(missing, reclaim::beyond(self.memory_pages));
         let room = self.memory_pages - self.pages.cached;
         if only_dirty || room == 0 {
             self.backings.each(|_, backing| backing.flusher.write_everything());

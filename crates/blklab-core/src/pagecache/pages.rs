@@ -4,6 +4,7 @@
 //! (16 MiB of a file). Chunks exist only where pages are cached; emptied ones are reused. So the
 //! bookkeeping takes at most a byte per page of the files, and at most a chunk per cached page.
 
+use super::round::Round;
 use super::{BackingId, FileId, PAGE_BYTES, PageRange};
 
 pub(super) const LINE_PAGES: u64 = 64;
@@ -101,13 +102,17 @@ pub(super) struct Pages {
     files: Vec<File>,
     pub chunks: Vec<Chunk>,
     free: Vec<u32>,
+    /// Chunks with cached pages.
+    pub round: Round,
     pub cached: u64,
     pub dirty: u64,
     pub writeback: u64,
     /// Dirty pages that their writer has locked, and keeps locked while it sleeps.
     locked: Vec<(FileId, u64)>,
-    /// Where reclaim continues: a chunk and a line in it.
-    pub hand: (usize, u32),
+    /// Where reclaim continues: a page in the first chunk of the round.
+    pub hand: u64,
+    /// Times that reclaim drops no more than it has to, since it could not.
+    pub tired: usize,
     /// Dirty pages that it has passed since the last page that could be dropped.
     pub dirty_in_a_row: u32,
 }
@@ -265,6 +270,7 @@ impl Pages {
             }
         };
         self.files[file.index()].chunks[index as usize] = slot;
+        self.round.push_back(slot);
         slot
     }
 
@@ -456,6 +462,10 @@ impl Pages {
             if chunk.present == 0 {
                 of.chunks[chunk.index as usize] = NONE;
                 self.free.push(slot as u32);
+                if self.round.first() == Some(slot as u32) {
+                    self.hand = 0;
+                }
+                self.round.remove(slot as u32);
             }
         }
     }

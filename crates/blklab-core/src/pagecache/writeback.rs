@@ -69,6 +69,8 @@ struct Visit {
     next_page: u64,
     /// Pages left of its slice.
     left: u64,
+    /// All is found; the visit ends when it has been handed over, for which the flusher may have to sleep.
+    is_over: bool,
 }
 
 #[derive(Debug)]
@@ -201,7 +203,7 @@ pub enum WriteBack {
     /// Pages that are under writeback now: the caller submits them and reports
     /// [`write_done`](PageCache::write_done).
     Range(PageRange),
-    /// No more of this file, or of its slice.
+    /// No more of this file, or of its slice: the next step begins when all of it has been submitted.
     EndOfFile,
     /// The flusher sleeps until [`flusher_due`](PageCache::flusher_due), or waits for a page
     /// ([`flusher_waits_for`](PageCache::flusher_waits_for)).
@@ -223,15 +225,14 @@ impl PageCache {
         let room = max_pages.into();
         self.backings[at].flusher.waits_for = None;
         loop {
-            if self.backings[at].flusher.visit.is_some() {
-                match self.visit_next(at, room) {
+            match self.backings[at].flusher.visit.as_ref().map(|visit| visit.is_over) {
+                Some(true) => self.end_visit(at, now),
+                Some(false) => match self.visit_next(at, room) {
                     Next::Write(range) => return WriteBack::Range(range),
                     Next::Wait(_) | Next::Locked(_) => return WriteBack::Nothing,
-                    Next::End => {
-                        self.end_visit(at, now);
-                        return WriteBack::EndOfFile;
-                    }
-                }
+                    Next::End => return WriteBack::EndOfFile,
+                },
+                None => {}
             }
             if let Some(work) = self.backings[at].flusher.work {
                 self.next_file(at, work, now);
@@ -262,6 +263,7 @@ impl PageCache {
         let inode = &mut flusher.inodes[visit.file.index()];
         if visit.left == 0 {
             inode.next_page = visit.next_page;
+            visit.is_over = true;
             return Next::End;
         }
         let next = visit.pages.next_to_write(&self.pages, &mut self.held, room.min(visit.left), false);
@@ -269,7 +271,7 @@ impl PageCache {
             match next {
                 Next::Locked(page) => flusher.waits_for = Some((visit.file, page)),
                 // After the end of the file the next visit starts at its beginning.
-                _ => inode.next_page = 0,
+                _ => (inode.next_page, visit.is_over) = (0, next == Next::End),
             }
             return next;
         };
@@ -339,7 +341,7 @@ impl PageCache {
             backing.writing_begins(now);
             let page = backing.flusher.inodes[file.index()].next_page;
             let pages = Batch::new(file, Tag::Dirty, page, u64::MAX);
-            backing.flusher.visit = Some(Visit { file, pages, next_page: page, left });
+            backing.flusher.visit = Some(Visit { file, pages, next_page: page, left, is_over: false });
         }
         backing.flusher.work = Some(work);
     }

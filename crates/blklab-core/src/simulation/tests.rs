@@ -164,6 +164,15 @@ fn a_durable_direct_write_of_a_device_is_followed_by_a_flush_if_its_caller_waits
 
 /// The sectors of each request of the kind `op` of a job with one file, which lies in these `extents`.
 fn sizes(job: &str, disk: &str, scheduler: &str, extents: &[std::ops::Range<u64>], op: i64) -> Vec<i64> {
+    let kept = placed(job, disk, scheduler, extents).overview;
+    std::iter::zip(&kept.op, &kept.sectors)
+        .filter(|&(&one, _)| one == op)
+        .map(|(_, &sectors)| sectors)
+        .collect()
+}
+
+/// A job whose file has these extents, on a host whose work takes no time.
+fn placed(job: &str, disk: &str, scheduler: &str, extents: &[std::ops::Range<u64>]) -> RunResult {
     let file = jobfile::parse(job, "test.fio", &mut { MACHINE }, Default::default()).expect("a good job");
     let model = catalogue::model(disk).expect("a shipped disk");
     let capacity = model.limits().capacity.to_bytes();
@@ -177,11 +186,20 @@ fn sizes(job: &str, disk: &str, scheduler: &str, extents: &[std::ops::Range<u64>
         memory: &MemoryConfig::settings(),
         seed: 1,
     };
-    let kept = run(setup, &Watch::default()).expect("it runs to its end").overview;
-    std::iter::zip(&kept.op, &kept.sectors)
-        .filter(|&(&one, _)| one == op)
-        .map(|(_, &sectors)| sectors)
-        .collect()
+    run(setup, &Watch::default()).expect("it runs to its end")
+}
+
+#[test]
+fn a_reader_goes_on_when_the_pages_of_an_extent_are_there() {
+    // One window, and one plug: half of the file is at the begin of the disk, half at its end.
+    let job = "[a]\nrw=read\nbs=1m\nsize=2m\n";
+    let two = [4096..6144, 1_900_000_000..1_900_002_048];
+    let result = placed(job, "wd10ezrx", "none:read_ahead_kb=8192", &two);
+    let clat = &result.jobs[0].read.clat;
+    let all_ns = result.duration_ns;
+    assert_eq!(result.overview.op.len(), 2);
+    // Both wait, the second for the way to the other end.
+    assert!(clat.max_ns < all_ns * 9 / 10 && clat.min_ns > all_ns / 10, "{clat:?} of {all_ns} ns");
 }
 
 #[test]

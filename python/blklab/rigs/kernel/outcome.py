@@ -105,6 +105,7 @@ class Outcome(TypedDict):
     trace: _Traced | None
     file_system: NotRequired[_Mounted | None]
     moved_sectors: NotRequired[Count | None]
+    memory_short_kib: NotRequired[Count]
 
 
 class _Mounted(TypedDict):
@@ -179,6 +180,7 @@ def notes(outcome: Outcome, disk: Disk) -> tuple[str, ...]:
     # Of a program it is the command that says where the file system is.
     moved = outcome.get("moved_sectors")
     mounted = None if moved is None else outcome.get("file_system")
+    short_kib = outcome.get("memory_short_kib", 0)
     fewer = (
         f"{disk.label}: a guest has {many} hardware queue{'s' if many > 1 else ''} of {tags} "
         f"commands, not {queues} of {depth}"
@@ -187,6 +189,7 @@ def notes(outcome: Outcome, disk: Disk) -> tuple[str, ...]:
         *([fewer] if (queues, depth) != (many, tags) else []),
         *([f"files in {mounted['kind']} ({mounted['options']})"] if mounted else []),
         *([f"the file system has moved {moved * 512 // 1024} KiB of the files"] if moved else []),
+        *([f"the page cache has {short_kib} KiB less than memory_kb"] if short_kib else []),
         *(
             f"{Path(row['tunable']).name}={row['asked']} is {row['set']}: "
             "the kernel counts in ticks"

@@ -38,7 +38,9 @@ from blklab.rigs.modelled import ModelledDisks
 from blklab.rigs.written_run import COLUMNS, SCALARS, SCALARS_BYTES_MAX, WrittenRun
 
 _MIB_DIRECT = 256
-_MIB_BESIDE_CACHE = 112
+_MIB_BESIDE_CACHE = 80
+# Beside each page of the cache: its `struct page`, and its part of a node of the tree of pages.
+_BESIDE_PAGE = 1 / 64 + 1 / 441
 # What a file system keeps in memory beside the pages of files.
 _MIB_FILE_SYSTEM = 32
 # A guest has each I/O of a load as bytes, twice in a list, with its outcome, by its sector, and at
@@ -86,6 +88,9 @@ class _Work:
     files_bytes: int | None = None
     """The size of a job's files, of which the page cache can hold no more, and of what is beside
     them; None if it has no files."""
+    page_cache_kib: int | None = None
+    """What the page cache can hold: the guest keeps the rest of its memory from it. None leaves it
+    all."""
 
     @property
     def guest_mib(self) -> int:
@@ -351,7 +356,8 @@ class KernelRig(ModelledDisks):
             "host": modelled_host.of_native(host, self._kernel_of(experiment)) if is_native else {},
             "window": experiment.window and asdict(experiment.window),
         }
-        memory_mib = _memory_mib(job, host)
+        page_cache_kib = None if core.is_direct(job) else host["memory_kb"]
+        memory_mib = _MIB_DIRECT if page_cache_kib is None else _mib_with_cache(page_cache_kib)
         files: dict[str, bytes] = {}
         notes: tuple[str, ...] = ()
         if is_native and experiment.files is None and not host["partitions"]:
@@ -373,7 +379,12 @@ class KernelRig(ModelledDisks):
             sizes = job.file_sizes(core.disk_model(experiment.disk), experiment.seed)
         held_bytes = sum(sizes) + sum(map(len, files.values()))
         return _Work(
-            {"job": order}, memory_mib, files, notes, files_bytes=held_bytes if sizes else None
+            {"job": order},
+            memory_mib,
+            files,
+            notes,
+            files_bytes=held_bytes if sizes else None,
+            page_cache_kib=page_cache_kib,
         )
 
     def _program(self, experiment: Experiment) -> _Work:
@@ -391,7 +402,7 @@ class KernelRig(ModelledDisks):
         """Memory for a page cache as large as the modelled one, for the guest, and for the disk's
         data, of which the disk takes half of the memory at most."""
         host = self.check_host(load.experiment.host)
-        cache_mib = host["memory_kb"] // 1024 + _MIB_BESIDE_CACHE
+        cache_mib = _mib_with_cache(host["memory_kb"])
         room_mib = -(-load.room_bytes >> 20)
         return max(cache_mib + room_mib, 2 * room_mib + _MIB_BESIDE_CACHE)
 
@@ -452,6 +463,7 @@ class KernelRig(ModelledDisks):
             "file_system": None if files is None else file_systems.order_of(files),
             **chosen.for_guest(queue, kernel.version),
             "sysctl": modelled_host.sysctls(host),
+            "page_cache_kib": work.page_cache_kib,
             "trace": "blktrace" if is_traced else None,
             "run": work.order,
             **work.around,
@@ -552,10 +564,9 @@ def _flat(job: _core.Job) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _memory_mib(job: _core.Job, host: Mapping[str, int]) -> int:
-    """The guest's memory: little for direct I/O; else a page cache as large as the modelled one,
-    and more."""
-    return _MIB_DIRECT if core.is_direct(job) else host["memory_kb"] // 1024 + _MIB_BESIDE_CACHE
+def _mib_with_cache(cache_kib: int) -> int:
+    """The memory of a guest whose page cache can hold so much: more than it needs."""
+    return round(cache_kib * (1 + _BESIDE_PAGE)) // 1024 + _MIB_BESIDE_CACHE
 
 
 def _check_lateness(lateness: outcome.Lateness, result: Result) -> None:

@@ -18,6 +18,7 @@
  * at which the modelled CPUs are free again are memory that the kernel and the processes share (mmap()).
  */
 
+#include <linux/backing-dev.h>
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/fs.h>
@@ -35,6 +36,7 @@
 #include <linux/sbitmap.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <linux/writeback.h>
 #include <linux/xarray.h>
 #include <trace/events/workqueue.h>
 
@@ -50,6 +52,13 @@
 #define BLKLAB_BEGIN	_IO('B', 17)
 /* What I/O of this thread costs. */
 #define BLKLAB_THREAD	_IOW('B', 18, struct costs)
+
+/* The run that begins finds a disk of which writeback has measured nothing. */
+#define BLKLAB_UNMEASURED	_IO('B', 19)
+
+/* How long before a run its disk has appeared (BEGINS in ticks.rs), and its file systems were mounted. */
+#define APPEARED	(msecs_to_jiffies(3600))
+#define MOUNTED		(msecs_to_jiffies(3545))
 
 /* The most CPUs that a modelled host has, as in the simulator. */
 #define CPUS		1024
@@ -326,6 +335,44 @@ static void begin_run(void)
 	spin_unlock_irqrestore(&lock, flags);
 }
 
+/* What wb_init() sets, as if the disk had appeared APPEARED ago. */
+static void forget(struct bdi_writeback *wb)
+{
+	const unsigned long bandwidth = 100UL << (20 - PAGE_SHIFT);
+
+	cancel_delayed_work_sync(&wb->bw_dwork);
+	spin_lock_irq(&wb->list_lock);
+	wb->last_old_flush = wb->bw_time_stamp = jiffies - APPEARED;
+	wb->dirtied_stamp = percpu_counter_read(&wb->stat[WB_DIRTIED]);
+	wb->written_stamp = percpu_counter_read(&wb->stat[WB_WRITTEN]);
+	if (wb_has_dirty_io(wb))
+		atomic_long_add(bandwidth - wb->avg_write_bandwidth, &wb->bdi->tot_write_bandwidth);
+	wb->write_bandwidth = wb->avg_write_bandwidth = bandwidth;
+	wb->dirty_ratelimit = wb->balanced_dirty_ratelimit = bandwidth;
+	spin_unlock_irq(&wb->list_lock);
+}
+
+/*
+ * The few pages that a mount writes take as long as its disk needs. Writeback measures its bandwidth by them,
+ * and counts the first period of VM_COMPLETIONS_PERIOD_LEN from their end. For a run this is as on a disk
+ * of which nothing has been measured, and which was mounted MOUNTED ago, so that the second period lasts.
+ */
+static void forget_measurements(void)
+{
+	struct wb_domain *all = &global_wb_domain;
+	struct worker *w;
+
+	/* Disks neither come nor go while a run begins. */
+	list_for_each_entry(w, &workers, list)
+		forget(&w->hctx->queue->disk->bdi->wb);
+	if (!all->period_time)
+		return;
+	if (!all->completions.period)
+		fprop_new_period(&all->completions, 1);
+	all->period_time = jiffies - MOUNTED + 2 * 3 * HZ;
+	mod_timer(&all->period_timer, all->period_time);
+}
+
 /* The workers of this queue wait for processes that compute. */
 int blklab_hold_workers(struct request_queue *queue)
 {
@@ -373,6 +420,10 @@ static long called(struct file *file, unsigned int number, unsigned long arg)
 	if (number == BLKLAB_BEGIN) {
 		begin_run();
 		warm_up_kblockd();
+		return 0;
+	}
+	if (number == BLKLAB_UNMEASURED) {
+		forget_measurements();
 		return 0;
 	}
 	if (number == BLKLAB_THREAD)

@@ -192,8 +192,7 @@ impl Journal {
         *self.due.get_or_insert_with(|| {
             let tick = ticks.at(now);
             let due = tick + ticks.span(COMMIT_INTERVAL);
-            // `round_jiffies_up()`
-            self.expires = ticks.timer(now, due.next_multiple_of(ticks.hz()) - tick);
+            self.expires = ticks.timer(now, ticks.next_second(due) - tick);
             due
         })
     }

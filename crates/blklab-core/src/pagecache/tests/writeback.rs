@@ -378,3 +378,19 @@ fn pages_that_do_not_follow_the_last_ones_are_put_under_writeback_one_by_one() {
     };
     assert_eq!([next(0), next(11), next(0)], [Some((10, 1)), Some((11, 5)), Some((16, 1))]);
 }
+
+#[test]
+fn a_slice_ends_when_all_of_it_has_been_submitted() {
+    let mut cache = PageCache::new(&config(), &[disk(1280)]);
+    let file = cache.add_file(MIB, BackingId(0));
+    let mut dirtier = cache.dirtier();
+    write_on(&mut cache, Nanos::ZERO, file, 0, 64 * KIB, &mut dirtier);
+    let (due, room) = (Nanos::from_secs(31), Room::from(256));
+    assert!(matches!(cache.write_back(BackingId(0), due, room), WriteBack::Range(_)));
+    assert_eq!(cache.write_back(BackingId(0), due, room), WriteBack::EndOfFile);
+    let slice = |cache: &PageCache| cache.backings[BackingId(0).index()].throttle.chunk_pages(u64::MAX);
+    let before = slice(&cache);
+    // The flusher sleeps for a request for five seconds, in which the disk writes nothing.
+    cache.write_back(BackingId(0), due + Nanos::from_secs(5), room);
+    assert!(slice(&cache) == 1024 && before > 4096, "{before} pages");
+}

@@ -102,15 +102,21 @@ impl Run<'_> {
 }
 
 /// Tells the kernel's driver of modelled CPUs, if it has one, that a run begins: chance no longer decides
-/// where the search for a tag does.
+/// where the search for a tag does. With `on_new_disk` writeback has not measured the disk either, whatever a mount
+/// has written.
 ///
 /// # Errors
 /// One line.
-pub fn begin_run() -> Result<(), String> {
-    match File::open(sys::CPU) {
-        Err(_) => Ok(()),
-        Ok(driver) => sys::begin_run(&driver).map_err(|error| format!("{}: {error}", sys::CPU)),
-    }
+pub fn begin_run(on_new_disk: bool) -> Result<(), String> {
+    let Ok(driver) = File::open(sys::CPU) else { return Ok(()) };
+    let begun = sys::begin_run(&driver)
+        .and_then(|()| if on_new_disk { sys::forget_measurements(&driver) } else { Ok(()) });
+    begun.map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOTTY) => {
+            "another version of blklab has built this kernel: blklab kernel build".to_owned()
+        }
+        _ => format!("{}: {error}", sys::CPU),
+    })
 }
 
 /// Refuses what this driver cannot do.

@@ -55,7 +55,18 @@ pub fn charge_thread(driver: &File, costs: &ThreadCosts) -> io::Result<()> {
 pub fn begin_run(driver: &File) -> io::Result<()> {
     /// `BLKLAB_BEGIN`.
     const BEGIN: libc::Ioctl = opcode::none(b'B', 17) as libc::Ioctl;
-    // SAFETY: takes no argument.
-    let result = unsafe { libc::ioctl(driver.as_raw_fd(), BEGIN) };
+    call(driver, BEGIN)
+}
+
+/// Tells that driver that writeback shall not know the disk yet.
+pub fn forget_measurements(driver: &File) -> io::Result<()> {
+    /// `BLKLAB_UNMEASURED`.
+    const UNMEASURED: libc::Ioctl = opcode::none(b'B', 19) as libc::Ioctl;
+    call(driver, UNMEASURED)
+}
+
+fn call(driver: &File, request: libc::Ioctl) -> io::Result<()> {
+    // SAFETY: these requests take no argument.
+    let result = unsafe { libc::ioctl(driver.as_raw_fd(), request) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

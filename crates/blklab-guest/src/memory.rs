@@ -1,0 +1,140 @@
+//! The memory that a guest's page cache can have: exactly that of the modelled host's.
+//!
+//! A guest is larger than that by its kernel, which differs from image to image. So before a run the first process
+//! takes what is too much, and holds it.
+
+use std::fs;
+use std::hint::black_box;
+
+const PAGE_BYTES: u64 = 4096;
+/// A page of the cache costs its part of a node of the tree that finds it (`xa_node`): one for each 64 pages, of which seven
+/// have a page of memory, and one of the next level for each 64 of those.
+const PAGES_OF_A_NODE_PAGE: u64 = 64 * 7 * 64 / 65;
+/// Rounds, of which the second takes what the page tables of the first have left.
+const ROUNDS: usize = 8;
+
+/// Memory that nobody else can use until this is dropped: there is no swap.
+#[derive(Debug)]
+pub struct Held {
+    _memory: Vec<Vec<u8>>,
+    /// What the guest has too little for such a page cache.
+    pub short_kib: u64,
+}
+
+/// The free memory of a zone, in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Zone {
+    /// Free, on lists of CPUs too.
+    free: u64,
+    /// With fewer, the kernel begins to drop pages of the cache.
+    low: u64,
+}
+
+/// Takes so much memory that the kernel begins to drop pages when the page cache has grown by `cache_bytes`.
+///
+/// # Errors
+/// One line: the kernel's state has another format.
+pub fn leave(cache_bytes: u64) -> Result<Held, String> {
+    let mut held = Held { _memory: Vec::new(), short_kib: 0 };
+    for round in 0..ROUNDS {
+        let needed = needed(zone()?, cache_bytes / PAGE_BYTES);
+        let spare_bytes = usize::try_from(-needed.min(0)).unwrap_or(0) * PAGE_BYTES as usize;
+        if round == 0 {
+            held.short_kib = needed.max(0).cast_unsigned() * PAGE_BYTES >> 10;
+        }
+        if spare_bytes == 0 {
+            break;
+        }
+        // Written, so that each page is there.
+        held._memory.push(black_box(vec![1; spare_bytes]));
+    }
+    Ok(held)
+}
+
+/// The pages that such a cache needs more than a zone has; less than none if some are spare.
+fn needed(zone: Zone, cache: u64) -> i64 {
+    let all = zone.low + cache + cache / PAGES_OF_A_NODE_PAGE;
+    all.cast_signed() - zone.free.cast_signed()
+}
+
+fn zone() -> Result<Zone, String> {
+    const PATH: &str = "/proc/zoneinfo";
+    let text = fs::read_to_string(PATH).map_err(|error| format!("{PATH}: {error}"))?;
+    parse(&text).ok_or_else(|| format!("{PATH} does not have one zone with its free pages"))
+}
+
+/// The only zone that has pages.
+fn parse(text: &str) -> Option<Zone> {
+    let mut zones = text.split("\nNode ").filter_map(|part| {
+        let value = |name: &str| part.lines().find_map(|line| named(line, name));
+        let on_lists: u64 = part.lines().filter_map(|line| named(line, "count:")).sum();
+        let zone = Zone { free: value("pages free")? + on_lists, low: value("low")? };
+        (value("managed")? > 0).then_some(zone)
+    });
+    zones.next().filter(|_| zones.next().is_none())
+}
+
+fn named(line: &str, name: &str) -> Option<u64> {
+    line.trim_start().strip_prefix(name)?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ZONES: &str = "\
+Node 0, zone   Normal
+  per-node stats
+      nr_inactive_anon 12
+  pages free     300000
+        boost    0
+        min      16896
+        low      21120
+        high     25344
+        spanned  262144
+        present  262144
+        managed  257000
+        cma      0
+  pagesets
+    cpu: 0
+              count:    40
+              high:     252
+    cpu: 1
+              count:    2
+  node_unreclaimable:  0
+Node 0, zone  Movable
+  pages free     0
+        min      0
+        low      0
+        high     0
+        managed  0
+";
+
+    #[test]
+    fn free_pages_are_those_of_the_zone_and_of_its_cpus() {
+        assert_eq!(parse(ZONES), Some(Zone { free: 300_042, low: 21_120 }));
+    }
+
+    #[test]
+    fn several_zones_with_pages_are_refused_and_what_has_no_zones() {
+        assert_eq!(parse(&ZONES.replace("managed  0", "managed  5")), None);
+        assert_eq!(parse(""), None);
+        assert_eq!(parse(&ZONES.replace("low", "least")), None);
+    }
+
+    #[test]
+    fn what_is_beyond_the_cache_its_tree_and_the_watermark_is_spare() {
+        let zone = Zone { free: 300_000, low: 20_000 };
+        assert_eq!(needed(zone, 44_100), -(300_000 - 20_000 - 44_100 - 100));
+        assert_eq!(needed(zone, 300_000), 20_000 + 680);
+    }
+
+    #[test]
+    fn this_machines_zones_are_several_or_one() {
+        // A guest has one; elsewhere that is told in one line.
+        match zone() {
+            Ok(zone) => assert!(zone.free > 0),
+            Err(error) => assert!(error.starts_with("/proc/zoneinfo"), "{error}"),
+        }
+    }
+}
