@@ -128,6 +128,7 @@ SSD, NVME, HDD = "su800-128gb", "950pro-256gb:hw_queues=1", "wd10ezrx"
         # read too. A mount on this disk takes long. Slices of writeback end when the flusher, which
         # sleeps for a request, has submitted them. ext4 commits after five seconds.
         ("ext4", "copy-buffered", HDD, "bfq:low_latency=0"),
+        ("ext4", "copy-buffered", NVME, "none"),
         # A full memory.
         ("xfs", "streams-buffered", HDD, "bfq"),
         # The journal: what fsync commits, shared commits, its record before all others.

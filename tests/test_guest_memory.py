@@ -80,7 +80,7 @@ def test_a_guest_that_is_not_wanted_any_more_does_not_wait() -> None:
     [
         ("size=100m", 100 + 256),
         ("size=100m\nnumjobs=2\nfilename=one", 100 + 256),
-        # 8 GiB of pages, and 16 bytes and a bit for each KiB of them.
+        # 8 GiB of pages, and 18.3 bytes for each KiB of them.
         ("size=100g", 8 * 1024 + 146 + 80 + KEPT_FREE_MIB),
         ("direct=1\nsize=100g", 256 + KEPT_FREE_MIB),
         ("filename=/dev/vda\nsize=100m", 8 * 1024 + 146 + 80 + KEPT_FREE_MIB),

@@ -13,11 +13,11 @@ const PAGES_OF_A_NODE_PAGE: u64 = 64 * 7 * 64 / 65;
 /// Rounds, of which the second takes what the page tables of the first have left.
 const ROUNDS: usize = 8;
 
-/// Memory that nobody else can use until this is dropped: there is no swap.
+/// Memory of the first process. Until this is dropped, the page cache cannot have it: a guest has no swap.
 #[derive(Debug)]
 pub struct Held {
     _memory: Vec<Vec<u8>>,
-    /// What the guest has too little for such a page cache.
+    /// The memory that the guest lacks for such a page cache.
     pub short_kib: u64,
 }
 
@@ -37,24 +37,24 @@ struct Zone {
 pub fn leave(cache_bytes: u64) -> Result<Held, String> {
     let mut held = Held { _memory: Vec::new(), short_kib: 0 };
     for round in 0..ROUNDS {
-        let needed = needed(zone()?, cache_bytes / PAGE_BYTES);
-        let spare_bytes = usize::try_from(-needed.min(0)).unwrap_or(0) * PAGE_BYTES as usize;
+        let zone = zone()?;
+        let needed = needed(zone.low, cache_bytes / PAGE_BYTES);
         if round == 0 {
-            held.short_kib = needed.max(0).cast_unsigned() * PAGE_BYTES >> 10;
+            held.short_kib = (needed.saturating_sub(zone.free) * PAGE_BYTES) >> 10;
         }
-        if spare_bytes == 0 {
+        let spare = zone.free.saturating_sub(needed);
+        if spare == 0 {
             break;
         }
         // Written, so that each page is there.
-        held._memory.push(black_box(vec![1; spare_bytes]));
+        held._memory.push(black_box(vec![1; (spare * PAGE_BYTES) as usize]));
     }
     Ok(held)
 }
 
-/// The pages that such a cache needs more than a zone has; less than none if some are spare.
-fn needed(zone: Zone, cache: u64) -> i64 {
-    let all = zone.low + cache + cache / PAGES_OF_A_NODE_PAGE;
-    all.cast_signed() - zone.free.cast_signed()
+/// The pages that are free before a cache of so many has grown, which ends at the watermark `low`.
+fn needed(low: u64, cache: u64) -> u64 {
+    low + cache + cache / PAGES_OF_A_NODE_PAGE
 }
 
 fn zone() -> Result<Zone, String> {
@@ -123,10 +123,9 @@ Node 0, zone  Movable
     }
 
     #[test]
-    fn what_is_beyond_the_cache_its_tree_and_the_watermark_is_spare() {
-        let zone = Zone { free: 300_000, low: 20_000 };
-        assert_eq!(needed(zone, 44_100), -(300_000 - 20_000 - 44_100 - 100));
-        assert_eq!(needed(zone, 300_000), 20_000 + 680);
+    fn a_cache_needs_its_pages_their_tree_and_the_watermark() {
+        assert_eq!(needed(20_000, 44_100), 20_000 + 44_100 + 100);
+        assert_eq!(needed(20_000, 0), 20_000);
     }
 
     #[test]

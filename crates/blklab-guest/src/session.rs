@@ -52,8 +52,10 @@ const SCHEDULER_SETTLES_AT_LEAST: Duration = Duration::from_millis(250);
 const RUN_BEGINS: Duration = Duration::from_nanos(blklab_core::ticks::BEGINS.0);
 
 /// If something has taken longer, it begins so many ticks later, or a multiple: then the buckets of the timer wheel's first
-/// levels end where they would have (`LVL_GRAN`).
-const BUCKETS_END: [u32; 2] = [512, 64];
+/// levels end where they would have (`LVL_GRAN`). With ticks of 10 ms, 512 would take longer than writeback remembers a
+/// bandwidth.
+const BUCKETS_END: u32 = 512;
+const BUCKETS_END_SLOW: u32 = 64;
 
 /// For ublk: Linux 7.3.4 corrupts its memory when more than 128 io_uring commands of one ring end
 /// (seen at the removal of a disk with 160 tags; 128 is the length of the ring's cache of such
@@ -112,7 +114,7 @@ pub struct Outcome {
     pub journal: Option<costs::Journal>,
     /// Sectors of a job's files that are in another place after the job.
     pub moved_sectors: Option<u64>,
-    /// What the guest has too little for the page cache of its host.
+    /// The memory that the guest lacks for the page cache of its host.
     pub memory_short_kib: u64,
 }
 
@@ -424,8 +426,7 @@ fn set_sysctls(config: &Config) -> Result<(), String> {
 
 /// When a run begins that is ready at `ready`, after boot in virtual time.
 fn run_begins(ready: Duration, tick_ns: u64) -> Duration {
-    // With ticks of 10 ms, 512 would take longer than writeback remembers a bandwidth.
-    let ticks = BUCKETS_END[usize::from(tick_ns > 1_000_000)];
+    let ticks = if tick_ns > 1_000_000 { BUCKETS_END_SLOW } else { BUCKETS_END };
     let later = Duration::from_nanos(tick_ns) * ticks;
     let mut begins = BOOTED + RUN_BEGINS;
     while begins < ready + SCHEDULER_SETTLES {

@@ -102,7 +102,7 @@ pub(super) struct Pages {
     files: Vec<File>,
     pub chunks: Vec<Chunk>,
     free: Vec<u32>,
-    /// Chunks with cached pages.
+    /// Chunks with cached pages, in the order in which reclaim comes to them.
     pub round: Round,
     pub cached: u64,
     pub dirty: u64,
@@ -111,7 +111,7 @@ pub(super) struct Pages {
     locked: Vec<(FileId, u64)>,
     /// Where reclaim continues: a page in the first chunk of the round.
     pub hand: u64,
-    /// Times that reclaim drops no more than it has to, since it could not.
+    /// Calls of reclaim that drop only what they have to, because an earlier one found no more.
     pub tired: usize,
     /// Dirty pages that it has passed since the last page that could be dropped.
     pub dirty_in_a_row: u32,

@@ -60,7 +60,7 @@ impl Pages {
                 left = (self.cached >> priority).max(1);
                 priority = priority.saturating_sub(1).max(1);
             }
-            // All priorities together are one round. What it could not drop is not looked for again at once.
+            // The kernel's priorities together are one round. What was not found in it is not looked for again at once.
             if visits <= 2 * round && self.cached <= needed {
                 self.tired = round;
                 break;

@@ -171,7 +171,7 @@ fn sizes(job: &str, disk: &str, scheduler: &str, extents: &[std::ops::Range<u64>
         .collect()
 }
 
-/// A job whose file has these extents, on a host whose work takes no time.
+/// The result of a job with one file, which lies in these `extents`; CPU work takes no time.
 fn placed(job: &str, disk: &str, scheduler: &str, extents: &[std::ops::Range<u64>]) -> RunResult {
     let file = jobfile::parse(job, "test.fio", &mut { MACHINE }, Default::default()).expect("a good job");
     let model = catalogue::model(disk).expect("a shipped disk");

@@ -565,7 +565,7 @@ def _flat(job: _core.Job) -> str:
 
 
 def _mib_with_cache(cache_kib: int) -> int:
-    """The memory of a guest whose page cache can hold so much: more than it needs."""
+    """A guest's memory for a page cache of this size, and some that the guest will hold."""
     return round(cache_kib * (1 + _BESIDE_PAGE)) // 1024 + _MIB_BESIDE_CACHE
 
 

@@ -86,6 +86,32 @@ fn the_oldest_pages_of_a_stream_are_dropped_in_every_round_of_the_hand() {
 }
 
 #[test]
+fn where_hardly_a_page_is_clean_reclaim_does_not_look_for_more_each_time() {
+    let mut config = config();
+    (config.memory, config.dirty_ratio) = (Bytes(1024 * PAGE_BYTES), 100);
+    let mut cache = PageCache::new(&config, &[disk(1280)]);
+    let file = cache.add_file(1 << 30, BackingId(0));
+    let (mut dirtier, now) = (cache.dirtier(), Nanos::from_secs(1));
+    let mut offset = 0;
+    while cache.counts().dirty < 1020 {
+        // Ignores all pauses.
+        offset +=
+            cache.write(now, file, offset, 1020 * PAGE_BYTES - offset, &mut dirtier, &mut Vec::new()).bytes;
+    }
+    for page in 10_000..10_004 {
+        read(&mut cache, file, page);
+    }
+    assert_eq!((cache.counts().cached, cache.pages.tired), (1024, 0));
+    read(&mut cache, file, 20_000);
+    let tired = cache.pages.tired;
+    assert!(tired > 0 && cache.counts().dirty == 1020);
+    for page in 20_001..20_001 + tired as u64 {
+        read(&mut cache, file, page);
+        assert!(cache.counts().cached <= 1024);
+    }
+}
+
+#[test]
 fn a_loop_through_more_than_memory_reads_everything_again_but_one_within_it_nothing() {
     let mut cache = cache_of(1000);
     let file = cache.add_file(1 << 30, BackingId(0));
