@@ -97,11 +97,11 @@ def test_a_guest_with_too_little_memory_for_its_page_cache_is_told() -> None:
     found: dict[str, Any] = {"rounded": [], "memory_short_kib": 5120}
     disk = specs.disk("su800-128gb")
     assert "the page cache has 5120 KiB less than memory_kb" in outcome.notes(
-        cast(outcome.Outcome, found), disk
+        cast(outcome.Outcome, found), disk, 4
     )
     found["memory_short_kib"] = 0
     assert not any(
-        "memory_kb" in note for note in outcome.notes(cast(outcome.Outcome, found), disk)
+        "memory_kb" in note for note in outcome.notes(cast(outcome.Outcome, found), disk, 4)
     )
 
 

@@ -274,11 +274,11 @@ def test_columns_that_are_not_there_are_refused(place: Path, columns: Any) -> No
         ("optane-900p:hw_queues=1,queue_depth=128", None),
         (
             "optane-900p:hw_queues=32,queue_depth=64",
-            "1 hardware queue of 64 commands, not 32 of 64",
+            "1 hardware queue of 64 commands, not 4 of 64",
         ),
         (
             "optane-900p:hw_queues=32,queue_depth=1023",
-            "1 hardware queue of 128 commands, not 32 of 1023",
+            "1 hardware queue of 128 commands, not 4 of 1023",
         ),
     ],
 )
@@ -302,7 +302,7 @@ def test_a_comparison_states_the_transport_of_its_guests_disk(place: Path) -> No
         capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     text = " ".join(done.stdout.split())
-    note = "a guest has 1 hardware queue of 32 commands, not 32 of 32"
+    note = "a guest has 1 hardware queue of 32 commands, not 4 of 32"
     assert f"Note: none, bfq: optane-900p:hw_queues=32,queue_depth=32: {note}" in text, done.stderr
 
 

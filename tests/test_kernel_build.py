@@ -73,6 +73,8 @@ def test_the_effect_of_patches_that_do_not_fit_a_source_is_reported(ball: str) -
         "disk.patch does not fit this source: a guest's disk can only be ublk, "
         "neither SATA, SAS nor NVMe",
         "ticks.patch does not fit this source: a guest has 100 ticks per second, not 1000",
+        "cpus.patch does not fit this source: a guest's disk has one hardware queue, and the "
+        "kernel queues for one CPU",
         "work.patch does not fit this source: a buffered call costs its CPU work before it begins, "
         "not while it copies",
         "cpu.patch does not fit this source: CPU work of programs takes no time in a guest",

@@ -19,7 +19,7 @@ from blklab.base import binaries
 from blklab.domain import core, scheduler, specs
 from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
-from blklab.rigs.kernel import modelled_host, outcome
+from blklab.rigs.kernel import cache, modelled_host, outcome
 from blklab.rigs.kernel.errors import GuestPanicError
 from blklab.store import read, schema
 from blklab.store.opening import open_store
@@ -160,7 +160,7 @@ def own_io(run: Result) -> list[int]:
     [
         ("su800-128gb", READERS_AND_A_WRITER),
         ("su800-128gb", DURABLE.format(mode="dsync", bs="4k")),
-        ("950pro-256gb:hw_queues=1", DURABLE.format(mode="dsync", bs="8k")),
+        ("950pro-256gb", DURABLE.format(mode="dsync", bs="8k")),
         ("950pro-256gb:hw_queues=1", DURABLE.format(mode="sync", bs="8k")),
         ("su800-128gb", DURABLE.format(mode="sync", bs="8k") + "filename=/dev/sdz\n"),
     ],
@@ -177,11 +177,34 @@ def test_default_options_have_the_same_answer_on_both_rigs(
     by_default = [part.ios for job in run().jobs for part in (job.read, job.write)]
     assert by_default == pytest.approx(ios, rel=0.02)
     # But for what each run on the kernel rig names, they are the same to the last digit.
-    own = {name: specs.GUEST[name] for name in specs.FIXED}
+    own = specs.fixed(cache.find(kernel).as_guest)
     assert own_io(run(host=own)) == own_io(real)
     assert not any("partitions" in note for note in real.notes)
     if scheduler == "mq-deadline":
         assert own_io(run(host=own | {"partitions": 1})) != own_io(real), "files in a file system"
+
+
+def test_a_guests_disk_has_a_queue_for_each_cpu_of_the_host(place: Path, kernel: str) -> None:
+    job = JOB.replace("runtime=2", "runtime=20ms")
+
+    def told(disk: str, **host: int) -> list[str]:
+        run = blklab.simulate(job, disk=disk, rig="kernel", kernel=kernel, host=host)
+        return [note for note in run.notes if "hardware queue" in note]
+
+    assert told("950pro-256gb") == told("pm983-960gb", cpus=64) == []
+    # A disk model that has fewer is not reduced.
+    assert told("950pro-256gb", cpus=20) == told("950pro-256gb:hw_queues=1") == []
+    wanted = (
+        r"^--host: cpus is 65, but a guest's kernel has queues for at most 64 CPUs: kernel_cpus=64$"
+    )
+    with pytest.raises(InputError, match=wanted):
+        told("950pro-256gb", cpus=65)
+    assert told("pm983-960gb", cpus=65, kernel_cpus=64) == []
+    with pytest.raises(InputError, match="--host: kernel_cpus is 1 in a guest"):
+        blklab.simulate(
+            job, disk="950pro-256gb", rig="kernel", kernel=kernel, driver="fio",
+            host={"kernel_cpus": 2},
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -207,7 +230,7 @@ def test_where_the_cpu_limits_both_rigs_have_the_same_limit(
 
     def rate(cpus: int, **options: Any) -> int:
         costs = {"cpus": cpus, "submit_ns": 6000, "complete_ns": 4000, "wake_ns": 2000}
-        host = costs | {name: specs.GUEST[name] for name in specs.FIXED}
+        host = costs | specs.fixed(cache.find(kernel).as_guest)
         run = blklab.simulate(job, disk="optane-900p", scheduler=scheduler, host=host, **options)
         return sum(job.read.ios for job in run.jobs)
 
@@ -224,23 +247,28 @@ def test_a_guest_has_a_value_of_everything_that_cannot_be_set_there() -> None:
     )
     of_any_kernel = {name: specs.GUEST[name] for name in specs.GUEST if name != "kernel"}
     assert specs.host([" guest ,memory_kb=65536"]) == {**of_any_kernel, "memory_kb": 65536}
-    older = specs.guest(100, False, "7.3.4")
-    name = specs.guest_name(100, False, "7.3.4", "fio")
-    assert name == "guest,hz=100,budget=0,interrupt_ns=0"
-    one_kernel = "clock_stands=1,kernel_cpus=1"
-    native = specs.guest_name(100, False, "7.3.4", "native")
-    assert native == f"hz=100,budget=0,large_folios=0,{one_kernel}"
-    native = specs.guest_name(1000, True, "7.3.4", "native")
-    assert native == f"large_folios=0,interrupt_ns=1,{one_kernel}"
+    bare = specs.GuestKernel("7.3.4", 100, has_transports=False, has_cpus=False)
+    older = specs.guest(bare)
+    assert specs.guest_name(bare, "fio") == "guest,hz=100,budget=0,interrupt_ns=0"
+    one_cpu = "clock_stands=1,kernel_cpus=1"
+    assert specs.guest_name(bare, "native") == f"hz=100,budget=0,large_folios=0,{one_cpu}"
+
+    def patched(version: str, *, has_cpus: bool = True) -> specs.GuestKernel:
+        return specs.GuestKernel(version, 1000, has_transports=True, has_cpus=has_cpus)
+
+    native = specs.guest_name(patched("7.3.4"), "native")
+    assert native == "large_folios=0,interrupt_ns=1,clock_stands=1"
+    native = specs.guest_name(patched("7.3.4", has_cpus=False), "native")
+    assert native == f"large_folios=0,interrupt_ns=1,{one_cpu}"
     for words in (
         ["guest,hz=100", "budget=0,interrupt_ns=0"],
         ["interrupt_ns=0,hz=100,budget=0,guest"],
     ):
         assert core.check_host(specs.host(words)) == core.check_host(older)
-    assert specs.guest_name(1000, True, "7.3.4", "fio") == "guest"
-    assert specs.guest(1000, True, "7.3.4") == specs.guest(1000, True, "6.18.1") == specs.GUEST
-    assert specs.guest_name(1000, True, "6.12.107", "fio") == "guest,kernel=6.12"
-    assert specs.guest(1000, True, "6.12.107") == specs.host(["guest", "kernel=6.12"])
+    assert specs.guest_name(patched("7.3.4"), "fio") == "guest"
+    assert specs.guest(patched("7.3.4")) == specs.guest(patched("6.18.1")) == specs.GUEST
+    assert specs.guest_name(patched("6.12.107"), "fio") == "guest,kernel=6.12"
+    assert specs.guest(patched("6.12.107")) == specs.host(["guest", "kernel=6.12"])
     with pytest.raises(
         InputError, match=r"^host:kernel: expected 4.12, 6.12 or 7.3, found .6.13.$"
     ):

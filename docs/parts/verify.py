@@ -9,7 +9,16 @@ from parts.text import code, data, table
 
 def verify() -> str:
     """The last table of ``blklab verify``, from ``docs/data/verify.json``."""
-    kept = _verified()
+    return _by_disk_and_scheduler("verify")
+
+
+def verify_queues() -> str:
+    """The same of NVMe disks with several hardware queues."""
+    return _by_disk_and_scheduler("verify-queues")
+
+
+def _by_disk_and_scheduler(name: str) -> str:
+    kept = _verified(name)
     places = {cell["place"]: cell["disk"] for cell in kept["cells"]}
     rows = table(
         (
@@ -27,9 +36,10 @@ def verify() -> str:
     share = f"{kept['met']} of {len(kept['cells'])}"
     return (
         f"{rows}\nA deviation is the largest of all loads on that disk under that scheduler, the "
-        f"order their mean. {share} cells are within the bar; the worst figure is "
-        f"{kept['worst']:.0%} off. Made with blklab {kept['version']} against {kept['kernel']}, "
-        f"seed {kept['seed']}{_queue(kept)}. Each cell is in `docs/data/verify.json`.\n"
+        f"order their mean. {share} cells are within the bar, and in {kept['equal']} all figures "
+        f"are the same; the worst figure is {kept['worst']:.0%} off. Made with blklab "
+        f"{kept['version']} against {kept['kernel']}, seed {kept['seed']}{_queue(kept)}. Each cell "
+        f"is in `docs/data/{name}.json`.\n"
     )
 
 

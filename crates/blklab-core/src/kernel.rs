@@ -55,6 +55,9 @@ pub struct Kernel {
     pub bfq_limits_requests: bool,
     /// mq-deadline knows classes of priority, and limits writes and asynchronous requests: since 5.14.
     pub deadline_has_classes: bool,
+    /// Of a scheduler that gives any hardware queue the requests of all, only the queue of the running CPU is run
+    /// (`blk_mq_get_sq_hctx`). Before 5.13 all were.
+    pub runs_queue_of_cpu: bool,
     /// kyber limits synchronous writes as well as asynchronous requests (`kyber_limit_depth` with
     /// `blk_mq_is_sync_read`). Before 7.0 it limited only the latter (`op_is_sync`).
     pub kyber_limits_sync_writes: bool,
@@ -105,6 +108,7 @@ impl Kernel {
             requests_follow_tags: number >= since(4, 14),
             bfq_limits_requests: number >= since(4, 16),
             deadline_has_classes: number >= since(5, 14),
+            runs_queue_of_cpu: number >= since(5, 13),
             kyber_limits_sync_writes: number >= since(7, 0),
             deadline_wakes_in_batches: number >= since(7, 0),
             bfq_limits_follow_async_depth: number >= since(7, 0),

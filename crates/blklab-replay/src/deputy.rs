@@ -94,6 +94,7 @@ impl Drop for Deputy<'_> {
 
 impl Shared {
     fn serve(&self, run: &Run<'_>, id: ProcessId) -> io::Result<()> {
+        run.begin(id);
         let mut events = vec![Event::default(); TAKEN_MAX];
         let mut state = self.state.lock().expect("no thread panics with it");
         loop {

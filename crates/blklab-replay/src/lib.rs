@@ -58,10 +58,14 @@ const STACK_BYTES: usize = 256 << 10;
 /// Moves the calling thread into the cgroup of that path.
 type Enter = Box<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
 
+/// The calling thread is one of that process's.
+type Begin = Box<dyn Fn(ProcessId) + Send + Sync>;
+
 /// A load on a disk, prepared.
 pub struct Replay {
     load: Load,
     enter: Option<Enter>,
+    begin: Option<Begin>,
     // Declared before the target, which has the buffers: the kernel no longer uses them when the contexts
     // are gone.
     contexts: Vec<Context>,
@@ -106,7 +110,7 @@ impl Replay {
             let depths = target.place.depths(&own)?;
             let contexts = depths.into_iter().map(Context::new).collect::<Result<_, _>>()?;
             let ready = eventfd(1, EventfdFlags::CLOEXEC)?;
-            Ok(Replay { load, enter: None, target, contexts, ready })
+            Ok(Replay { load, enter: None, begin: None, target, contexts, ready })
         };
         open().map_err(|error| format!("contexts for asynchronous I/O: {error}"))
     }
@@ -116,6 +120,12 @@ impl Replay {
     #[must_use]
     pub fn entering(self, enter: impl Fn(&str) -> io::Result<()> + Send + Sync + 'static) -> Replay {
         Replay { enter: Some(Box::new(enter)), ..self }
+    }
+
+    /// The same with `begin`, which each thread calls before its first I/O.
+    #[must_use]
+    pub fn beginning(self, begin: impl Fn(ProcessId) + Send + Sync + 'static) -> Replay {
+        Replay { begin: Some(Box::new(begin)), ..self }
     }
 
     /// The process of each request, by its sector.
@@ -141,6 +151,7 @@ impl Replay {
             epoch,
             load: &self.load,
             enter: self.enter.as_ref(),
+            begin: self.begin.as_ref(),
             issuer: Mutex::new(issuer),
             contexts: &self.contexts,
             place: &self.target.place,
@@ -194,6 +205,7 @@ struct Run<'a> {
     /// Without its I/Os.
     load: &'a Load,
     enter: Option<&'a Enter>,
+    begin: Option<&'a Begin>,
     issuer: Mutex<Issuer>,
     /// One per process, by id.
     contexts: &'a [Context],
@@ -214,6 +226,13 @@ impl Run<'_> {
 
     fn issuer(&self) -> MutexGuard<'_, Issuer> {
         self.issuer.lock().expect("no thread panics with it")
+    }
+
+    /// The calling thread, one of that process's, begins.
+    fn begin(&self, process: ProcessId) {
+        if let Some(begin) = self.begin {
+            begin(process);
+        }
     }
 
     /// Moves the calling thread into that cgroup.

@@ -38,6 +38,7 @@ impl<'a> Process<'a> {
     pub fn new(run: &'a Run<'a>, id: ProcessId, prio: IoPrio) -> io::Result<Process<'a>> {
         // Otherwise a pause may take 50 us longer, so that it can end together with others.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+        run.begin(id);
         match sys::set_priority(prio) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 run.without_priority.fetch_add(1, Ordering::Relaxed);

@@ -43,7 +43,7 @@ def as_in_guest(host: Mapping[str, int], job: Entry) -> dict[str, int]:
 def host(kernel: cache.Kernel, changed: Mapping[str, int] | None = None) -> dict[str, int]:
     """The host of both rigs: the default one with the values in `changed`, and with what a guest of
     that kernel cannot have otherwise. InputError."""
-    own = specs.guest(kernel.hz, kernel.has_transports, kernel.version)
+    own = specs.guest(kernel.as_guest)
     wanted = changed or {}
     if wanted.get("journal"):
         raise InputError("--host: journal=1: that of --fs ext4 or --fs xfs is always compared")
@@ -51,8 +51,7 @@ def host(kernel: cache.Kernel, changed: Mapping[str, int] | None = None) -> dict
     if given != own["kernel"]:
         told = core.host_text("kernel", given)
         raise InputError(f"--host: kernel={told}, but the kernel is Linux {kernel.version}")
-    fixed = {name: own[name] for name in specs.FIXED}
-    return specs.host([MEMORY]) | dict(wanted) | fixed
+    return specs.host([MEMORY]) | dict(wanted) | specs.fixed(kernel.as_guest)
 
 
 @dataclass(frozen=True)

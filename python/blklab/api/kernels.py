@@ -18,7 +18,16 @@ from blklab.domain.experiment import Disk, SchedulerSpec
 from blklab.errors import InputError, RunError
 from blklab.host import reading
 from blklab.programs import file_system as of_users
-from blklab.rigs.kernel import cache, file_systems, outcome, program, shell, view, wall
+from blklab.rigs.kernel import (
+    cache,
+    file_systems,
+    modelled_host,
+    outcome,
+    program,
+    shell,
+    view,
+    wall,
+)
 from blklab.rigs.kernel.boot import TimeTravel, checked_time_travel
 from blklab.rigs.kernel.cache import Kernel
 
@@ -338,6 +347,7 @@ def _told(ran: program.Ran, kernel: Kernel, task: program.Program) -> ProgramRun
     ticks_ms = counters["read_ticks_ms"] + counters["write_ticks_ms"]
     ios = counters["read_ios"] + counters["write_ios"]
     invalid = outcome.too_late(late, ticks_ms * 1e6 / max(ios, 1))
+    cpus = modelled_host.kernel_cpus(core.check_host({}))
     return ProgramRun(
         exit_code=ran.exit_code,
         kernel=kernel.text,
@@ -350,7 +360,7 @@ def _told(ran: program.Ran, kernel: Kernel, task: program.Program) -> ProgramRun
         write_bytes=disk["write_sectors"] * _SECTOR_BYTES,
         flushes=disk["flushes"],
         lateness_ns={"p50": late["p50_ns"], "p99": late["p99_ns"], "max": late["max_ns"]},
-        notes=(*outcome.notes(found, task.disk), *([invalid] if invalid else [])),
+        notes=(*outcome.notes(found, task.disk, cpus), *([invalid] if invalid else [])),
         trace=None if task.trace is None or traced is None else task.trace / traced["file"],
         trace_events=traced["events"] if traced else 0,
         trace_lost=traced["lost"] if traced else 0,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from blklab import _core, programs
 from blklab.base.catalogue import Entry
@@ -47,7 +48,7 @@ work takes no time, and its disk, behind its own transport, has no file system; 
 disk lets a nanosecond pass after commands have ended, and its clock stands still while the kernel
 takes an I/O. The native driver reads no clock between
 I/Os, and reaps each I/O when it is done."""
-FIXED = ("kernel", "hz", "budget", "large_folios", "interrupt_ns", "clock_stands", "kernel_cpus")
+_FIXED = ("kernel", "hz", "budget", "large_folios", "interrupt_ns", "clock_stands")
 """Values of a guest that no driver changes."""
 _BESIDE = "+"
 _GUEST = "guest"
@@ -57,23 +58,41 @@ _FORMAT = "format="
 _HOST_FILE_BYTES_MAX = 1 << 20
 
 
-def guest(hz: int, has_transports: bool, version: str) -> dict[str, int]:
-    """`GUEST` with a kernel's own ticks per second and transports of disks: those that blklab's
-    patches do not fit have 100, and a driver without a budget (ublk). Its version is that of the
-    kernel, or the default if it is not simulated."""
-    own = {"hz": hz} if has_transports else {"hz": hz, "budget": 0, "interrupt_ns": 0}
-    number = core.kernel_number(version)
+class GuestKernel(NamedTuple):
+    """What a kernel of the kernel rig has by itself. Those that blklab's patches do not fit have
+    100 ticks per second, a driver without a budget (ublk), and queues for one CPU."""
+
+    version: str
+    hz: int
+    has_transports: bool
+    has_cpus: bool
+    """Its queues are those of as many CPUs as the modelled host has."""
+
+
+def guest(kernel: GuestKernel) -> dict[str, int]:
+    """`GUEST` with what a kernel has by itself. Its version is that of the kernel, or the default
+    if it is not simulated."""
+    own = {"hz": kernel.hz}
+    if not kernel.has_transports:
+        own |= {"budget": 0, "interrupt_ns": 0}
+    number = core.kernel_number(kernel.version)
     return {**GUEST, **own, **({} if number is None else {"kernel": number})}
 
 
-def guest_name(hz: int, has_transports: bool, version: str, driver: str) -> str:
+def fixed(kernel: GuestKernel) -> dict[str, int]:
+    """Values of its guests that no driver changes."""
+    own = guest(kernel)
+    names = _FIXED if kernel.has_cpus else (*_FIXED, "kernel_cpus")
+    return {name: own[name] for name in names}
+
+
+def guest_name(kernel: GuestKernel, driver: str) -> str:
     """A guest's host by default, as a text for ``--host``: ``guest`` or ``guest,hz=100``; with the
     native driver the simulator's own but for what a guest cannot have."""
-    own = guest(hz, has_transports, version)
     base = core.check_host({}) if driver == "native" else GUEST
-    names = FIXED if driver == "native" else own
+    own = fixed(kernel) if driver == "native" else guest(kernel)
     changed = (
-        f"{name}={core.host_text(name, own[name])}" for name in names if own[name] != base[name]
+        f"{name}={core.host_text(name, own[name])}" for name in own if own[name] != base[name]
     )
     return ",".join([*([] if driver == "native" else [_GUEST]), *changed])
 

@@ -173,7 +173,7 @@ class _Beside:
 def _hosted(setup: Setup, kernel: KernelRig) -> Setup:
     """With the host of that kernel's guests."""
     made = kernel.made
-    own = specs.guest(made.hz, made.has_transports, made.version)
+    own = specs.guest(made.as_guest)
     return replace(setup, host={**setup.host, **own})
 
 

@@ -40,8 +40,12 @@ impl Block {
         }
     }
 
-    /// All hardware queues may have requests, so that none must be checked later.
-    pub(super) fn mark_all(&mut self) {
+    /// All hardware queues may have requests, so that none must be checked later. If the scheduler gives the requests of
+    /// all to any of them, it is `hw_queue` that runs (`blk_mq_run_hw_queues`).
+    pub(super) fn mark_all(&mut self, hw_queue: u16) {
+        if self.rules.runs_queue_of_cpu {
+            return self.run_at_once(hw_queue);
+        }
         self.worker_due = Nanos::NEVER;
         (0..self.limits.hw_queues).for_each(|hw_queue| self.mark(hw_queue));
     }
@@ -149,13 +153,21 @@ impl Block {
     /// request is out of the scheduler, takes no merges and goes before all others, until the disk
     /// takes it (`scsi_request_fn`, `blk_peek_request`).
     fn run_peeking(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if self.queue_command_waits() {
+        if self.probes_waiting > 0 {
             self.mark(0);
+        }
+        if self.flushes.any_waits() {
+            let with_flush = |&hw_queue: &u16| self.flushes.waiting(hw_queue).is_some();
+            let waiting: Vec<u16> = (0..self.limits.hw_queues).filter(with_flush).collect();
+            waiting.into_iter().for_each(|hw_queue| self.mark(hw_queue));
         }
         for index in 0..self.to_run.len() {
             let hw_queue = self.to_run[index];
             self.hw_queues[usize::from(hw_queue)].to_run = false;
-            self.run_peeking_one(now, hw_queue, disk);
+            match self.rules.runs_queue_of_cpu && self.limits.hw_queues > 1 {
+                true => self.run_for_all(now, hw_queue, disk),
+                false => self.run_peeking_one(now, hw_queue, disk),
+            }
         }
         self.to_run.clear();
     }
@@ -163,12 +175,12 @@ impl Block {
     /// A command that passes the scheduler by waits for the disk.
     #[inline]
     fn queue_command_waits(&self) -> bool {
-        self.probes_waiting > 0 || self.flushes.waits_for_room
+        self.probes_waiting > 0 || self.flushes.any_waits()
     }
 
     fn run_peeking_one(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
         let index = usize::from(hw_queue);
-        let has_flush = hw_queue == 0 && self.flushes.waits_for_room;
+        let has_flush = self.flushes.waiting(hw_queue).is_some();
         if self.hw_queues[index].parked.is_some() || has_flush {
             // Set before the second try, and not reset when the disk takes the request
             // (`__blk_mq_sched_dispatch_requests`).
@@ -188,7 +200,7 @@ impl Block {
                 self.issue_probe(now, disk);
                 continue;
             }
-            let flush = self.flushes.request.filter(|_| hw_queue == 0 && self.flushes.waits_for_room);
+            let flush = self.flushes.waiting(hw_queue);
             if self.hw_queues[index].parked.is_none() && flush.is_none() {
                 let mut next = self.flushes.first.pop_front();
                 if next.is_none() {
@@ -210,8 +222,84 @@ impl Block {
             if let Some(id) = self.hw_queues[index].parked.take() {
                 self.issue(now, id, disk);
             } else if let Some(flush) = flush {
-                self.flushes.waits_for_room = false;
+                self.flushes.has_room(hw_queue);
                 self.issue(now, flush, disk);
+            }
+        }
+    }
+
+    /// The same where the scheduler gives this hardware queue the requests of all. As many leave it as there are tags
+    /// for, and then go to their own queues, one queue after the other (`blk_mq_dispatch_hctx_list`). One for which
+    /// there is no tag goes to the list of its queue (`hctx->dispatch`), before all others.
+    fn run_for_all(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
+        if !self.issue_left(now, hw_queue, disk) {
+            return;
+        }
+        let mut given = std::mem::take(&mut self.given);
+        loop {
+            let mut has_tag = true;
+            while has_tag
+                && self.hw_queues[usize::from(hw_queue)].refused.is_empty()
+                && self.scheduler.has_work(hw_queue)
+                && let Some(id) = self.scheduler.dispatch(&queue!(self, now), hw_queue)
+            {
+                given.push(id);
+                has_tag = self.has_tag_for_last(&given);
+            }
+            if given.is_empty() {
+                if self.hw_queues[usize::from(hw_queue)].refused.is_empty() {
+                    self.try_later(now, hw_queue);
+                }
+                break;
+            }
+            let before = self.in_flight;
+            given.sort_by_key(|&id| self.requests[id].hw_queue);
+            for id in given.drain(..) {
+                let own = &mut self.hw_queues[usize::from(self.requests[id].hw_queue)];
+                match own.in_flight < self.limits.queue_depth {
+                    true => self.issue(now, id, disk),
+                    false => {
+                        own.refused.put_last(id);
+                        own.restart = true;
+                    }
+                }
+            }
+            if self.in_flight == before {
+                break;
+            }
+        }
+        self.given = given;
+    }
+
+    /// Whether the driver has a tag for the last of these requests, which all need one.
+    #[inline]
+    fn has_tag_for_last(&self, given: &[RequestId]) -> bool {
+        let Some(&last) = given.last() else { return true };
+        let own = self.requests[last].hw_queue;
+        let free =
+            self.limits.queue_depth.saturating_sub(self.hw_queues[usize::from(own)].in_flight) as usize;
+        let is_of_own = |&&id: &&RequestId| self.requests[id].hw_queue == own;
+        given.len() <= free || given.iter().filter(is_of_own).count() <= free
+    }
+
+    /// Issues a flush of the hardware queue, and what earlier runs have left. False if there is no tag for one of them.
+    fn issue_left(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) -> bool {
+        let index = usize::from(hw_queue);
+        loop {
+            let flush = self.flushes.waiting(hw_queue);
+            if flush.is_none() && self.hw_queues[index].refused.is_empty() {
+                return true;
+            }
+            // Set before the second try, and not reset when the disk takes the request.
+            self.hw_queues[index].restart = true;
+            if self.hw_queues[index].in_flight >= self.limits.queue_depth {
+                return false;
+            }
+            if flush.is_some() {
+                self.flushes.has_room(hw_queue);
+            }
+            if let Some(next) = flush.or_else(|| self.hw_queues[index].refused.take_first()) {
+                self.issue(now, next, disk);
             }
         }
     }
@@ -221,6 +309,7 @@ impl Block {
     pub(super) fn try_later(&mut self, now: Nanos, hw_queue: u16) {
         let polls = !self.rules.always_restarts && self.worker_due == Nanos::NEVER;
         if polls && self.scheduler.has_work(hw_queue) {
+            self.due_queue = hw_queue;
             self.worker_due = self.limits.ticks.timer(now, self.limits.ticks.span(BUDGET_DELAY));
         }
     }

@@ -1,8 +1,8 @@
 //! Flushes of the disk's cache (`blk-flush.c` of Linux 7.3).
 //!
 //! A bio that flushes has a request, and so a tag, like any other, but that request does not go to the
-//! disk: it waits for a flush, which is a request of its own. One flush is under way at a time. All bios
-//! that wait when it is made share it, and those that come later share the next one.
+//! disk: it waits for a flush, which is a request of its own. Of each hardware queue one flush is under way at a time. All
+//! of its bios that wait when it is made share it, and those that come later share the next one.
 //!
 //! A flush passes the scheduler by: the worker puts it in front of the requests that the driver has
 //! refused (`hctx->dispatch`), and then runs the queue. The worker's two works, this one
@@ -32,6 +32,7 @@ pub(super) struct Waiter {
     pub owner: u64,
     pub tag: u32,
     pub hw_queue: u16,
+    pub cpu: u16,
     pub sync: bool,
     /// Its place in the throttle of writeback.
     pub kind: Kind,
@@ -51,21 +52,32 @@ pub(super) struct AfterFlush {
     passes: bool,
 }
 
-/// The flush that is under way, and those that come after it.
+/// The flush of a hardware queue that is under way, and those that come after it (`struct blk_flush_queue`).
 #[derive(Debug, Default)]
-pub(super) struct Flushes {
+pub(super) struct FlushQueue {
     /// They share the next flush (`flush_queue`).
-    pub pending: Vec<Waiter>,
+    pending: Vec<Waiter>,
     /// Since when there are any.
     pending_since: Nanos,
     /// They share the one under way.
     pub running: Vec<Waiter>,
-    /// They shared the one that has just ended; the last is the first.
-    ended: Vec<Waiter>,
     /// The flush under way.
     pub request: Option<RequestId>,
-    /// It is not in the hands of the driver yet: the worker brings it (`flush_list`).
-    is_new: bool,
+    /// The driver has no room for it yet ([`super::rules::Rules::peeks`]).
+    waits_for_room: bool,
+}
+
+/// The flushes of all hardware queues.
+#[derive(Debug)]
+pub(super) struct Flushes {
+    /// Of each hardware queue.
+    pub queues: Vec<FlushQueue>,
+    /// The number of those whose driver has no room for the flush.
+    wait_for_room: u32,
+    /// Those with a flush that is not in the hands of the driver yet: the worker brings it (`flush_list`).
+    new: Vec<u16>,
+    /// They shared the one that has just ended; the last is the first.
+    ended: Vec<Waiter>,
     /// Data whose flush has ended, on their way to the scheduler; the last came first (`requeue_list`).
     requeued: Vec<RequestId>,
     /// Data after a flush that are not on the disk yet (`flush_data_in_flight`).
@@ -79,12 +91,48 @@ pub(super) struct Flushes {
     pub goes_first: bool,
     /// The driver has refused a request: the queue runs again after some time, not at once.
     pub puts_off_run: bool,
-    /// The driver has no room for it yet ([`super::rules::Rules::peeks`]).
-    pub waits_for_room: bool,
-    /// The driver has it and takes nothing else ([`super::rules::Rules::flush_alone`]).
+    /// The driver has a flush and takes nothing else ([`super::rules::Rules::flush_alone`]).
     pub excludes: bool,
     /// The driver keeps it until the disk has nothing else to do.
     pub deferred: bool,
+}
+
+impl Flushes {
+    pub fn new(hw_queues: u16) -> Flushes {
+        Flushes {
+            queues: std::iter::repeat_with(FlushQueue::default).take(hw_queues.into()).collect(),
+            wait_for_room: 0,
+            new: Vec::new(),
+            ended: Vec::new(),
+            requeued: Vec::new(),
+            data: Vec::new(),
+            first: VecDeque::new(),
+            worker: Worker::Asleep,
+            goes_first: false,
+            puts_off_run: false,
+            excludes: false,
+            deferred: false,
+        }
+    }
+
+    /// A flush waits for room in its driver.
+    #[inline]
+    pub fn any_waits(&self) -> bool {
+        self.wait_for_room > 0
+    }
+
+    /// The flush of that hardware queue that waits for room.
+    #[inline]
+    pub fn waiting(&self, hw_queue: u16) -> Option<RequestId> {
+        let queue = &self.queues[usize::from(hw_queue)];
+        queue.request.filter(|_| queue.waits_for_room)
+    }
+
+    /// There is room for that one.
+    pub fn has_room(&mut self, hw_queue: u16) {
+        self.queues[usize::from(hw_queue)].waits_for_room = false;
+        self.wait_for_room -= 1;
+    }
 }
 
 impl Block {
@@ -112,47 +160,54 @@ impl Block {
             return Submitted::NoRequest(most);
         };
         self.hw_queues[usize::from(bio.hw_queue)].allocated[usize::from(bio.sync)] += 1;
-        let (owner, hw_queue, sync) = (bio.owner, bio.hw_queue, bio.sync);
+        let (owner, hw_queue, cpu, sync) = (bio.owner, bio.hw_queue, bio.cpu, bio.sync);
         let data = (bio.sectors > 0).then_some(*bio);
         let kind = Kind::Write;
-        self.await_flush(now, Waiter { owner, tag, hw_queue, sync, kind, since: Some(now), data });
-        self.worker_woken |= self.kick_flush(now, Worker::After(bio.thread));
+        self.await_flush(now, Waiter { owner, tag, hw_queue, cpu, sync, kind, since: Some(now), data });
+        self.worker_woken |= self.kick_flush(now, hw_queue, Worker::After(bio.thread));
         Submitted::Taken
     }
 
     /// A bio waits for a flush from now on.
     fn await_flush(&mut self, now: Nanos, waiter: Waiter) {
-        if self.flushes.pending.is_empty() {
-            self.flushes.pending_since = now;
+        let queue = &mut self.flushes.queues[usize::from(waiter.hw_queue)];
+        if queue.pending.is_empty() {
+            queue.pending_since = now;
         }
-        self.flushes.pending.push(waiter);
+        queue.pending.push(waiter);
     }
 
-    /// Makes the next flush, if one is due, for the worker to bring to the driver (`blk_kick_flush`). True
-    /// if one was made.
-    fn kick_flush(&mut self, now: Nanos, worker: Worker) -> bool {
-        if self.flushes.request.is_some() || self.flushes.pending.is_empty() {
+    /// Makes the hardware queue's next flush, if one is due, for the worker to bring to the driver (`blk_kick_flush`).
+    /// True if one was made.
+    fn kick_flush(&mut self, now: Nanos, hw_queue: u16, worker: Worker) -> bool {
+        let queue = &self.flushes.queues[usize::from(hw_queue)];
+        let Some(&Waiter { cpu, .. }) = queue.pending.first().filter(|_| queue.request.is_none()) else {
             return false;
-        }
+        };
         // `flush_data_in_flight`
-        let writes = !self.flushes.data.is_empty()
-            || self.flush_after_fua && self.requests.iter().any(|request| request.fua);
-        if writes && now < self.flushes.pending_since + PATIENCE {
+        let is_here = |data: &AfterFlush| self.requests[data.id].hw_queue == hw_queue;
+        let is_durable = |request: &Request| request.fua && request.hw_queue == hw_queue;
+        let writes = self.flushes.data.iter().any(is_here)
+            || self.flush_after_fua && self.requests.iter().any(is_durable);
+        if writes && now < queue.pending_since + PATIENCE {
             return false;
         }
-        std::mem::swap(&mut self.flushes.pending, &mut self.flushes.running);
+        let queue = &mut self.flushes.queues[usize::from(hw_queue)];
+        std::mem::swap(&mut queue.pending, &mut queue.running);
         self.account(now);
         self.waiting += 1;
         let id = self.requests.insert(Request {
             op: Op::Flush,
             sync: true,
             process: ProcessId::KERNEL,
+            cpu,
+            hw_queue,
             clock_stands: false,
             inserted: now,
             ..Request::default()
         });
-        self.flushes.request = Some(id);
-        self.flushes.is_new = true;
+        self.flushes.queues[usize::from(hw_queue)].request = Some(id);
+        self.flushes.new.push(hw_queue);
         self.wake_with_flush(worker);
         true
     }
@@ -203,12 +258,12 @@ impl Block {
         }
     }
 
-    /// A command has ended: if it wrote data after a flush, the next flush may begin.
+    /// A command of that hardware queue has ended: if it wrote data after a flush, the next flush may begin.
     #[cold]
-    pub(super) fn data_ended(&mut self, now: Nanos, id: RequestId) {
+    pub(super) fn data_ended(&mut self, now: Nanos, id: RequestId, hw_queue: u16) {
         if let Some(place) = self.flushes.data.iter().position(|data| data.id == id) {
             self.flushes.data.swap_remove(place);
-            self.kick_flush(now, Worker::OnAny);
+            self.kick_flush(now, hw_queue, Worker::OnAny);
         }
     }
 
@@ -225,12 +280,16 @@ impl Block {
             self.insert_first(now, id);
             self.mark(self.requests[id].hw_queue);
         }
-        if std::mem::take(&mut self.flushes.is_new) {
-            match (self.rules.peeks, self.flushes.request) {
-                (false, Some(flush)) => self.hw_queues[0].refused.put_first(flush),
-                _ => self.flushes.waits_for_room = true,
+        for hw_queue in std::mem::take(&mut self.flushes.new) {
+            let queue = &mut self.flushes.queues[usize::from(hw_queue)];
+            match (self.rules.peeks, queue.request) {
+                (false, Some(flush)) => self.hw_queues[usize::from(hw_queue)].refused.put_first(flush),
+                _ => {
+                    queue.waits_for_room = true;
+                    self.flushes.wait_for_room += 1;
+                }
             }
-            self.mark(0);
+            self.mark(hw_queue);
         }
         if !self.rules.peeks && !asked_for.is_empty() {
             self.flushes.puts_off_run = false;
@@ -252,7 +311,7 @@ impl Block {
 
     #[cold]
     fn start_deferred(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        let flush = self.flushes.request.filter(|_| self.hw_queues[0].in_flight == 1);
+        let flush = self.flushes.queues[0].request.filter(|_| self.hw_queues[0].in_flight == 1);
         if let Some(flush) = flush {
             self.flushes.deferred = false;
             self.give(now, flush, disk);
@@ -273,14 +332,16 @@ impl Block {
     #[cold]
     pub(super) fn complete_flushing(&mut self, now: Nanos, id: RequestId) -> bool {
         let request = &self.requests[id];
-        let (hw_queue, sync, owner) = (request.hw_queue, request.sync, request.owner);
+        let (hw_queue, cpu, sync, owner) = (request.hw_queue, request.cpu, request.sync, request.owner);
         if request.op == Op::Flush {
-            self.flushes.request = None;
+            let queue = &mut self.flushes.queues[usize::from(hw_queue)];
+            queue.request = None;
+            let waiters = std::mem::take(&mut queue.running);
             self.flushes.excludes = false;
             // They are looked at one after the other, and each time the next flush is made if no data are
             // under way. Only those that end free a request, which runs the queue if one was refused.
             let mut restart = Restart::Full;
-            for waiter in std::mem::take(&mut self.flushes.running) {
+            for waiter in waiters {
                 match waiter.data {
                     Some(bio) => self.requeue_data(now, &bio, &waiter),
                     None => {
@@ -289,7 +350,7 @@ impl Block {
                         self.flushes.ended.push(waiter);
                     }
                 }
-                self.kick_flush(now, Worker::OnAny);
+                self.kick_flush(now, hw_queue, Worker::OnAny);
             }
             self.flushes.ended.reverse();
             self.requests.remove(id);
@@ -299,8 +360,9 @@ impl Block {
             self.requests[id].fua = false;
             self.flushes.data.retain(|data| data.id != id);
             let kind = self.wbt.as_mut().map(|wbt| wbt.take_kind(id)).unwrap_or_default();
-            self.await_flush(now, Waiter { owner, tag, hw_queue, sync, kind, since: None, data: None });
-            self.kick_flush(now, Worker::OnAny);
+            let (since, data) = (None, None);
+            self.await_flush(now, Waiter { owner, tag, hw_queue, cpu, sync, kind, since, data });
+            self.kick_flush(now, hw_queue, Worker::OnAny);
             self.requests.remove(id);
             self.restart(hw_queue, Restart::RefusedOrFull);
         }
@@ -315,7 +377,8 @@ impl Block {
         if let Some(since) = waiter.since {
             self.scheduler.flush_ended(&queue!(self, now), since);
         }
-        self.hw_queues[usize::from(waiter.hw_queue)].free(waiter.sync, waiter.tag);
+        let cpu = self.limits.software_queue(waiter.cpu);
+        self.hw_queues[usize::from(waiter.hw_queue)].free(waiter.sync, waiter.tag, cpu);
         owners.push(waiter.owner);
         if let Some(wbt) = self.wbt.as_mut().filter(|_| waiter.kind == Kind::Write) {
             wbt.give_back(now, waiter.kind);

@@ -38,7 +38,7 @@ impl Block {
         }
         let merge = self.scheduler.find_merge(&queue!(self, now), bio);
         if self.has_moves {
-            self.wake_asked(bio.thread);
+            self.wake_asked(bio.thread, bio.hw_queue);
         }
         merge.filter(|&merge| self.has_room(merge, bio))
     }
@@ -131,7 +131,7 @@ impl Block {
         if let Some(wbt) = &mut self.wbt {
             wbt.freed(now, id);
         }
-        self.free(id, gone.hw_queue, gone.sync);
+        self.free(id, &gone);
         let kept = &mut self.requests[kept];
         kept.sectors += gone.sectors;
         // A merged request's time counts from the earlier start, as in diskstats.

@@ -12,8 +12,7 @@
 //!
 //! Without a scheduler the driver refuses requests while the disk is full (`refused.rs`).
 //!
-//! Left out: a worker for each CPU (one runs for all, when the first process sleeps), requeueing
-//! after errors, I/O cost and latency controllers, zoned disks. A plug takes no time, since the process
+//! Left out: requeueing after errors, I/O cost and latency controllers, zoned disks. A plug takes no time, since the process
 //! that fills it does not sleep before the flush.
 
 /// The scheduler's view of the queue. A macro, since it borrows fields beside the scheduler's.
@@ -129,12 +128,12 @@ impl HwQueue {
         }
     }
 
-    /// One of its requests was freed.
+    /// One of its requests was freed, of that software queue.
     #[inline]
-    fn free(&mut self, sync: bool, tag: u32) {
+    fn free(&mut self, sync: bool, tag: u32, cpu: u16) {
         self.allocated[usize::from(sync)] -= 1;
         if tag != NO_TAG {
-            self.tags.put(tag);
+            self.tags.put(tag, cpu);
         }
         // Matters only while processes sleep; they read it often.
         self.freed = self.freed.wrapping_add(1);
@@ -161,14 +160,18 @@ pub struct Block {
     tag_of: Vec<u32>,
     /// Hardware queues that may have requests to dispatch, in order.
     to_run: Vec<u16>,
+    /// Requests on their way from the scheduler to several hardware queues.
+    given: Vec<RequestId>,
     /// A hardware queue's worker is woken ([`HwQueue::worker`]).
     worker_woken: bool,
     /// A worker has woken itself ([`Worker::OnAny`]) since it began.
     wakes_itself: bool,
     /// A process moves to another cgroup, after which the scheduler may ask for a run.
     has_moves: bool,
-    /// The worker runs at this time.
+    /// The worker runs at this time,
     worker_due: Nanos,
+    /// for this hardware queue.
+    due_queue: u16,
     plug: Vec<RequestId>,
     flushes: Flushes,
     /// A process that ends closes the disk ([`Host::probe_on_close`]).
@@ -203,7 +206,7 @@ impl Block {
         let is_none = matches!(scheduler, AnyScheduler::None(_));
         let tags = match rules.tags {
             Order::Freed if is_none => Tags::alike(limits.nr_requests),
-            order => Tags::new(limits.nr_requests, order),
+            order => Tags::new(limits.nr_requests, order, limits.cpus),
         };
         Block {
             flush_after_fua: found.volatile_write_cache && !found.fua,
@@ -216,12 +219,14 @@ impl Block {
             hw_queues: vec![HwQueue::new(tags); usize::from(limits.hw_queues)],
             tag_of: Vec::new(),
             to_run: Vec::with_capacity(usize::from(limits.hw_queues)),
+            given: Vec::new(),
             worker_woken: false,
             wakes_itself: false,
             has_moves: tasks.has_moves(),
             worker_due: Nanos::NEVER,
+            due_queue: 0,
             plug: Vec::with_capacity(rules.plug_requests),
-            flushes: Flushes::default(),
+            flushes: Flushes::new(limits.hw_queues),
             probes_on_close: host.probe_on_close,
             probes_waiting: 0,
             probes: Vec::new(),
@@ -281,16 +286,19 @@ impl Block {
             wbt.expired(now);
         }
         let runs = self.scheduler.next_timer() <= now && self.scheduler.timer(&queue!(self, now));
-        if runs || self.worker_due <= now {
-            self.mark_all();
+        if runs {
+            // An interrupt, on the first CPU.
+            self.mark_all(0);
+        } else if self.worker_due <= now {
+            self.mark_all(self.due_queue);
         }
     }
 
-    /// Reports a process's exit to the scheduler. The worker dispatches the requests that this
+    /// Reports a process's exit, on that CPU, to the scheduler. The worker dispatches the requests that this
     /// releases.
-    pub fn process_exited(&mut self, now: Nanos, process: ProcessId, thread: ProcessId) {
+    pub fn process_exited(&mut self, now: Nanos, process: ProcessId, thread: ProcessId, cpu: u16) {
         self.scheduler.process_exited(&queue!(self, now), process);
-        self.wake_asked(thread);
+        self.wake_asked(thread, self.limits.hw_queue(cpu));
         if self.probes_on_close {
             self.probes_waiting += 1;
             self.wake_worker(0, Worker::After(thread));
@@ -444,15 +452,18 @@ impl Block {
     fn take_tag(&mut self, bio: &Bio, most: u32) -> Option<u32> {
         match self.generation {
             Generation::SingleQueue => self.may_allocate(bio.hw_queue, bio.sync).then_some(NO_TAG),
-            Generation::MultiQueue => self.hw_queues[usize::from(bio.hw_queue)].tags.take(most),
+            Generation::MultiQueue => {
+                let cpu = self.limits.software_queue(bio.cpu);
+                self.hw_queues[usize::from(bio.hw_queue)].tags.take(most, cpu)
+            }
         }
     }
 
     /// A request is freed, and with it its tag.
     #[inline]
-    fn free(&mut self, id: RequestId, hw_queue: u16, sync: bool) {
-        let tag = self.tag_of[id.index()];
-        self.hw_queues[usize::from(hw_queue)].free(sync, tag);
+    fn free(&mut self, id: RequestId, gone: &Request) {
+        let (tag, cpu) = (self.tag_of[id.index()], self.limits.software_queue(gone.cpu));
+        self.hw_queues[usize::from(gone.hw_queue)].free(gone.sync, tag, cpu);
     }
 
     /// Requests of the hardware queue freed since the last call.
@@ -522,10 +533,10 @@ impl Block {
     #[inline]
     fn insert(&mut self, now: Nanos, id: RequestId, joins: bool) {
         if !(joins && self.join_waiting(now, id)) {
-            let thread = self.requests[id].thread;
+            let Request { thread, hw_queue, .. } = self.requests[id];
             self.scheduler.insert(&queue!(self, now), id);
             if self.has_moves {
-                self.wake_asked(thread);
+                self.wake_asked(thread, hw_queue);
             }
         }
     }
@@ -543,13 +554,16 @@ impl Block {
             return false;
         }
         let has_data = !self.flushes.data.is_empty();
-        if !self.is_none && self.flushes.request != Some(id) {
+        if !self.is_none && self.requests[id].op != Op::Flush {
             match has_data {
                 true => self.completed_since(now, id),
                 false => self.scheduler.completed(&queue!(self, now), id),
             }
+            let own = self.requests[id].hw_queue;
             while let Some(hw_queue) = self.scheduler.woken() {
-                self.run_at_once(hw_queue);
+                if hw_queue == own || !self.rules.runs_queue_of_cpu {
+                    self.run_at_once(hw_queue);
+                }
             }
         }
         if self.recording.is_some() {
@@ -567,7 +581,8 @@ impl Block {
         if request.op == Op::Flush || request.fua && self.flush_after_fua {
             return self.complete_flushing(now, id);
         }
-        hw_queue.free(request.sync, self.tag_of[id.index()]);
+        let cpu = self.limits.software_queue(request.cpu);
+        hw_queue.free(request.sync, self.tag_of[id.index()], cpu);
         owners.push(request.owner);
         let mut node = request.rest.head;
         while node != BioChain::END {
@@ -581,7 +596,7 @@ impl Block {
             owners.extend(wbt.take_woken());
         }
         if has_data {
-            self.data_ended(now, id);
+            self.data_ended(now, id, number);
         }
         self.restart(number, Restart::RefusedOrFull);
         false

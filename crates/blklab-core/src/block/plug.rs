@@ -31,8 +31,8 @@ impl Block {
 
     /// The same for a process that sleeps: the worker dispatches its requests (`from_schedule`).
     pub fn unplug_asleep(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if !self.plug.is_empty() {
-            self.not_later();
+        if let Some(&first) = self.plug.first() {
+            self.not_later(self.requests[first].hw_queue);
             self.unplug_all(now, self.rules.refuses, disk);
         }
     }

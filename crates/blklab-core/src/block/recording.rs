@@ -114,7 +114,7 @@ impl Block {
         let Some(recording) = &mut self.recording else { return };
         let request = &self.requests[id];
         if request.op == Op::Flush {
-            for waiter in &self.flushes.running {
+            for waiter in &self.flushes.queues[usize::from(request.hw_queue)].running {
                 match waiter.since {
                     Some(_) => recording.completed(waiter.owner, request, now),
                     None => recording.made_durable(waiter.owner, now),

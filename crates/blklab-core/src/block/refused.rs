@@ -204,7 +204,8 @@ impl Block {
                     self.hw_queues[index].restart = true;
                     return;
                 }
-                let Some(id) = self.take_queued(now, hw_queue) else { return };
+                let AnyScheduler::None(software_queues) = &mut self.scheduler else { return };
+                let Some(id) = software_queues.dispatch_in_turn(hw_queue) else { return };
                 self.hw_queues[index].refused.requests.push_back(id);
                 if !self.issue_taken_out(now, hw_queue, disk) {
                     return;
@@ -303,6 +304,7 @@ impl Block {
         // A run that the worker was asked for is put off too (`blk_mq_delay_run_hw_queue`).
         queue.worker = Worker::Asleep;
         self.flushes.puts_off_run = true;
+        self.due_queue = hw_queue;
         self.worker_due = self.limits.ticks.timer(now, self.limits.ticks.span(RESOURCE_DELAY));
         false
     }

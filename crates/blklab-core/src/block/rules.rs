@@ -63,6 +63,9 @@ pub(super) struct Rules {
     /// looks whether there is work (`has_work`). What the question changes, such as the end of a
     /// turn, then comes later.
     pub asks_in_vain: bool,
+    /// Any hardware queue gets requests of all from the scheduler. See
+    /// [`Kernel::runs_queue_of_cpu`](crate::kernel::Kernel::runs_queue_of_cpu).
+    pub runs_queue_of_cpu: bool,
     /// Where the search for a tag begins: libata wants strict rounds (`tag_alloc_policy_rr`).
     pub tags: Order,
     /// No time passes between two steps of the block layer, not even a nanosecond.
@@ -97,6 +100,7 @@ impl Rules {
                 flush_alone: is_libata,
                 keeps_flush: true,
                 asks_in_vain: true,
+                runs_queue_of_cpu: false,
                 tags,
                 clock_stands,
             },
@@ -127,6 +131,7 @@ impl Rules {
                 flush_alone: is_libata,
                 keeps_flush: host.kernel.keeps_flush,
                 asks_in_vain: false,
+                runs_queue_of_cpu: false,
                 tags,
                 clock_stands,
             },
@@ -150,6 +155,9 @@ impl Rules {
                 flush_alone: is_libata,
                 keeps_flush: host.kernel.keeps_flush,
                 asks_in_vain: false,
+                // Those that say so (`QUEUE_FLAG_SQ_SCHED`).
+                runs_queue_of_cpu: host.kernel.runs_queue_of_cpu
+                    && matches!(scheduler.name, "bfq" | "mq-deadline"),
                 tags,
                 clock_stands,
             },

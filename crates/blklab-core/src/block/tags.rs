@@ -11,8 +11,7 @@
 //! begins after the tag that was taken last. Without a limit it does not go back to the lower tags of
 //! the word in which it begins, so that it may miss a free one; the next search begins at 0.
 //!
-//! A CPU starts in the word of a random tag in Linux, of a quarter of the tags here; all CPUs share one
-//! hint, instead of one each.
+//! Each CPU has a search of its own. It starts in the word of a random tag in Linux, of a quarter of the tags here.
 
 /// No tag.
 pub(super) const NO_TAG: u32 = u32::MAX;
@@ -36,8 +35,8 @@ pub(super) struct Tags {
     depth: u32,
     /// Free tags.
     free: u32,
-    /// Where the search for the next tag starts (`alloc_hint`).
-    hint: u32,
+    /// Where each CPU's search for the next tag starts (`alloc_hint`).
+    hints: Box<[u32]>,
     order: Order,
     /// The share of each word's tags under the last shallow limit, which allows `shares_of` of all
     /// tags.
@@ -82,8 +81,8 @@ impl Word {
 }
 
 impl Tags {
-    /// `depth` tags, all free.
-    pub fn new(depth: u32, order: Order) -> Tags {
+    /// `depth` tags for that many CPUs, all free.
+    pub fn new(depth: u32, order: Order, cpus: u16) -> Tags {
         let mut shift = 6;
         // Small depths are spread over at least four words (`sbitmap_calculate_shift`).
         while depth >= 4 && 4 << shift > depth {
@@ -96,7 +95,7 @@ impl Tags {
             shift,
             depth,
             free: depth,
-            hint: depth / 4,
+            hints: vec![depth / 4; usize::from(cpus)].into(),
             order,
             shares,
             shares_of: 0,
@@ -107,35 +106,36 @@ impl Tags {
 
     /// `depth` free tags without shallow limits: all tags are equal.
     pub fn alike(depth: u32) -> Tags {
-        Tags { words: Vec::new(), shares: Vec::new(), ..Tags::new(depth, Order::Freed) }
+        Tags { words: Vec::new(), shares: Vec::new(), ..Tags::new(depth, Order::Freed, 1) }
     }
 
-    /// A tag under a limit of `most` tags (`sbitmap_queue_get_shallow`); `u32::MAX`: without one
+    /// A tag for a bio of that CPU, under a limit of `most` tags (`sbitmap_queue_get_shallow`); `u32::MAX`: without one
     /// (`__sbitmap_queue_get`).
     #[inline]
-    pub fn take(&mut self, most: u32) -> Option<u32> {
-        if self.free == 0 || self.refused == Some(most) {
-            self.hint = 0;
-            return None;
-        }
+    pub fn take(&mut self, most: u32, cpu: u16) -> Option<u32> {
         if self.words.is_empty() {
-            self.free -= 1;
+            self.free = self.free.checked_sub(1)?;
             return Some(0);
         }
-        self.take_numbered(most)
+        if self.free == 0 || self.refused == Some(most) {
+            self.hints[usize::from(cpu)] = 0;
+            return None;
+        }
+        self.take_numbered(most, cpu)
     }
 
     #[inline]
-    fn take_numbered(&mut self, most: u32) -> Option<u32> {
+    fn take_numbered(&mut self, most: u32, cpu: u16) -> Option<u32> {
+        let hint = self.hints[usize::from(cpu)];
         let shallow = most != UNLIMITED;
         if shallow && most != self.shares_of {
             self.share_out(most);
         }
         // The words after these hold no tags under the limit.
         let count = if shallow { self.shared_words } else { self.words.len() as u32 };
-        let mut next = self.hint >> self.shift;
+        let mut next = hint >> self.shift;
         let goes_on = shallow || self.order == Order::Rounds;
-        let mut from = if goes_on { self.hint & ((1 << self.shift) - 1) } else { 0 };
+        let mut from = if goes_on { hint & ((1 << self.shift) - 1) } else { 0 };
         if next >= count {
             (next, from) = (0, 0);
         }
@@ -149,27 +149,27 @@ impl Tags {
             {
                 self.free -= 1;
                 let tag = (index << self.shift) + bit;
-                if tag == self.hint || self.order == Order::Rounds {
-                    self.hint = if tag + 2 >= self.depth { 0 } else { tag + 1 };
+                if tag == hint || self.order == Order::Rounds {
+                    self.hints[usize::from(cpu)] = if tag + 2 >= self.depth { 0 } else { tag + 1 };
                 }
                 return Some(tag);
             }
             from = 0;
         }
-        self.hint = 0;
+        self.hints[usize::from(cpu)] = 0;
         self.refused = (!misses_some).then_some(most);
         None
     }
 
-    /// The tag is free again.
+    /// The tag of a request of that CPU is free again.
     #[inline]
-    pub fn put(&mut self, tag: u32) {
+    pub fn put(&mut self, tag: u32, cpu: u16) {
         self.free += 1;
         self.refused = None;
-        if self.order == Order::Freed {
-            self.hint = tag;
-        }
         if let Some(word) = self.words.get_mut((tag >> self.shift) as usize) {
+            if self.order == Order::Freed {
+                self.hints[usize::from(cpu)] = tag;
+            }
             word.freed |= 1 << (tag & ((1 << self.shift) - 1));
         }
     }
@@ -202,11 +202,11 @@ mod tests {
 
     #[test]
     fn tags_go_round_in_their_word_and_a_freed_one_is_not_the_next() {
-        let mut tags = Tags::new(64, Order::Freed);
+        let mut tags = Tags::new(64, Order::Freed, 1);
         let mut seen = Vec::new();
         for _ in 0..40 {
-            let tag = tags.take(UNLIMITED).expect("one is in use at a time");
-            tags.put(tag);
+            let tag = tags.take(UNLIMITED, 0).expect("one is in use at a time");
+            tags.put(tag, 0);
             seen.push(tag);
         }
         let round: Vec<u32> = (16..32).collect();
@@ -215,61 +215,71 @@ mod tests {
 
     #[test]
     fn the_search_begins_in_the_word_of_the_tag_that_was_freed_last_or_after_a_failure_in_the_first() {
-        let mut tags = Tags::new(64, Order::Freed);
-        let held = [tags.take(UNLIMITED), tags.take(1), tags.take(1)];
+        let mut tags = Tags::new(64, Order::Freed, 1);
+        let held = [tags.take(UNLIMITED, 0), tags.take(1, 0), tags.take(1, 0)];
         assert_eq!(held, [Some(16), Some(0), None]);
-        assert_eq!(tags.take(UNLIMITED), Some(1), "after a failure");
-        tags.put(16);
-        assert_eq!(tags.take(UNLIMITED), Some(17));
-        tags.put(0);
-        assert_eq!(tags.take(UNLIMITED), Some(2));
+        assert_eq!(tags.take(UNLIMITED, 0), Some(1), "after a failure");
+        tags.put(16, 0);
+        assert_eq!(tags.take(UNLIMITED, 0), Some(17));
+        tags.put(0, 0);
+        assert_eq!(tags.take(UNLIMITED, 0), Some(2));
+    }
+
+    #[test]
+    fn each_cpu_has_a_search_of_its_own() {
+        let mut tags = Tags::new(64, Order::Freed, 2);
+        assert_eq!([0, 1, 0].map(|cpu| tags.take(UNLIMITED, cpu)), [16, 17, 18].map(Some));
+        let low = tags.take(1, 1);
+        assert_eq!(low, Some(0), "it is in the first word");
+        tags.put(0, 1);
+        assert_eq!([0, 1].map(|cpu| tags.take(UNLIMITED, cpu)), [19, 1].map(Some));
     }
 
     #[test]
     fn a_limit_of_one_allows_only_tag_0() {
-        let mut tags = Tags::new(64, Order::Freed);
-        assert_eq!((tags.take(1), tags.take(1)), (Some(0), None));
-        assert!(tags.take(UNLIMITED).is_some_and(|tag| tag > 0));
-        tags.put(0);
-        assert_eq!(tags.take(1), Some(0));
+        let mut tags = Tags::new(64, Order::Freed, 1);
+        assert_eq!((tags.take(1, 0), tags.take(1, 0)), (Some(0), None));
+        assert!(tags.take(UNLIMITED, 0).is_some_and(|tag| tag > 0));
+        tags.put(0, 0);
+        assert_eq!(tags.take(1, 0), Some(0));
     }
 
     /// As a guest's kernel had it, with the tags in messages of its own.
     #[test]
     fn strict_rounds_go_on_after_the_tag_that_was_taken_last() {
-        let mut tags = Tags::new(64, Order::Rounds);
-        let held: Vec<_> = std::iter::from_fn(|| tags.take(UNLIMITED)).take(9).collect();
+        let mut tags = Tags::new(64, Order::Rounds, 1);
+        let held: Vec<_> = std::iter::from_fn(|| tags.take(UNLIMITED, 0)).take(9).collect();
         assert_eq!(held, (16..25).collect::<Vec<_>>());
-        assert_eq!(tags.take(32), Some(32), "a limit of 32 allows half of each word");
-        tags.put(22);
-        assert_eq!(tags.take(UNLIMITED), Some(33));
-        assert!((34..48).all(|tag| tags.take(UNLIMITED) == Some(tag)));
-        assert_eq!(tags.take(1), Some(0));
-        assert_eq!(tags.take(32), Some(1));
+        assert_eq!(tags.take(32, 0), Some(32), "a limit of 32 allows half of each word");
+        tags.put(22, 0);
+        assert_eq!(tags.take(UNLIMITED, 0), Some(33));
+        assert!((34..48).all(|tag| tags.take(UNLIMITED, 0) == Some(tag)));
+        assert_eq!(tags.take(1, 0), Some(0));
+        assert_eq!(tags.take(32, 0), Some(1));
     }
 
     #[test]
     fn strict_rounds_miss_a_free_tag_behind_the_last_one_and_begin_again_at_0() {
-        let mut tags = Tags::new(8, Order::Rounds);
-        let held: Vec<_> = std::iter::from_fn(|| tags.take(UNLIMITED)).collect();
+        let mut tags = Tags::new(8, Order::Rounds, 1);
+        let held: Vec<_> = std::iter::from_fn(|| tags.take(UNLIMITED, 0)).collect();
         assert_eq!(held, [2, 3, 4, 5, 6, 0, 1, 7], "in words of two");
-        tags.put(2);
-        assert_eq!(tags.take(UNLIMITED), Some(2), "the search began at 0");
-        tags.put(2);
-        assert_eq!(tags.take(UNLIMITED), None, "it began at 3, in the same word");
-        assert_eq!(tags.take(UNLIMITED), Some(2));
+        tags.put(2, 0);
+        assert_eq!(tags.take(UNLIMITED, 0), Some(2), "the search began at 0");
+        tags.put(2, 0);
+        assert_eq!(tags.take(UNLIMITED, 0), None, "it began at 3, in the same word");
+        assert_eq!(tags.take(UNLIMITED, 0), Some(2));
     }
 
     #[test]
     fn under_a_limit_of_all_tags_the_search_comes_back_to_the_lower_tags_of_its_word() {
         let after_2 = |limit| {
-            let mut tags = Tags::new(8, Order::Rounds);
-            let held: Vec<_> = std::iter::from_fn(|| tags.take(UNLIMITED)).collect();
+            let mut tags = Tags::new(8, Order::Rounds, 1);
+            let held: Vec<_> = std::iter::from_fn(|| tags.take(UNLIMITED, 0)).collect();
             assert_eq!(held.len(), 8);
-            tags.put(2);
-            assert_eq!(tags.take(UNLIMITED), Some(2));
-            tags.put(2);
-            tags.take(limit)
+            tags.put(2, 0);
+            assert_eq!(tags.take(UNLIMITED, 0), Some(2));
+            tags.put(2, 0);
+            tags.take(limit, 0)
         };
         assert_eq!([UNLIMITED, 8, 9].map(after_2), [None, Some(2), Some(2)]);
     }
@@ -277,10 +287,10 @@ mod tests {
     #[test]
     fn alike_ones_are_as_many() {
         let mut tags = Tags::alike(2);
-        let held: Vec<_> = std::iter::from_fn(|| tags.take(UNLIMITED)).collect();
+        let held: Vec<_> = std::iter::from_fn(|| tags.take(UNLIMITED, 0)).collect();
         assert_eq!(held.len(), 2);
-        tags.put(held[0]);
-        assert!(tags.take(UNLIMITED).is_some() && tags.take(UNLIMITED).is_none());
+        tags.put(held[0], 0);
+        assert!(tags.take(UNLIMITED, 0).is_some() && tags.take(UNLIMITED, 0).is_none());
     }
 
     proptest! {
@@ -288,13 +298,13 @@ mod tests {
         fn no_tag_is_taken_twice_and_no_limit_is_exceeded(
             in_rounds: bool, depth in 1u32..600, most in 1u32..600, steps in prop::collection::vec(any::<(bool, bool, prop::sample::Index)>(), 1..400)
         ) {
-            let mut tags = Tags::new(depth, if in_rounds { Order::Rounds } else { Order::Freed });
+            let mut tags = Tags::new(depth, if in_rounds { Order::Rounds } else { Order::Freed }, 1);
             let mut held: Vec<(u32, bool)> = Vec::new();
             for (take, limited, which) in steps {
                 if take {
                     let limit = if limited { most } else { UNLIMITED };
                     // Strict rounds may miss a free tag once.
-                    let got = tags.take(limit).or_else(|| tags.take(limit));
+                    let got = tags.take(limit, 0).or_else(|| tags.take(limit, 0));
                     if let Some(tag) = got {
                         prop_assert!(tag < depth && held.iter().all(|other| other.0 != tag));
                         held.push((tag, limited));
@@ -307,7 +317,7 @@ mod tests {
                     prop_assert!(count as u32 <= most.max(1), "{} of {}", count, most);
                 } else if !held.is_empty() {
                     let tag = held.swap_remove(which.index(held.len())).0;
-                    tags.put(tag);
+                    tags.put(tag, 0);
                 }
             }
         }

@@ -4,6 +4,7 @@
 mod draining;
 mod flush;
 mod refused;
+mod several_queues;
 
 use super::*;
 use crate::disk::catalogue;

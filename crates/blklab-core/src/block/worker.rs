@@ -43,9 +43,9 @@ impl Block {
     #[inline]
     pub fn run_worker(&mut self, now: Nanos, thread: ProcessId, disk: &mut AnyDisk) {
         if self.worker_woken && self.mark_workers_after(thread) {
-            if self.worker_due != Nanos::NEVER {
+            if self.worker_due != Nanos::NEVER && self.limits.hw_queues == 1 {
                 // It does now what was planned for later.
-                self.mark_all();
+                self.mark_all(0);
             }
             self.run(now, disk);
         }
@@ -78,14 +78,17 @@ impl Block {
     pub(super) fn wake_worker(&mut self, hw_queue: u16, worker: Worker) {
         self.hw_queues[usize::from(hw_queue)].worker = worker;
         self.worker_woken = true;
-        self.not_later();
+        self.not_later(hw_queue);
     }
 
-    /// Wakes the workers of the hardware queues that the scheduler asks to be run, outside of a completion.
+    /// Wakes the workers of the hardware queues that the scheduler asks to be run, outside of a completion: by a thread
+    /// whose own is `own`.
     #[cold]
-    pub(super) fn wake_asked(&mut self, thread: ProcessId) {
+    pub(super) fn wake_asked(&mut self, thread: ProcessId, own: u16) {
         while let Some(hw_queue) = self.scheduler.woken() {
-            self.wake_worker(hw_queue, Worker::After(thread));
+            if hw_queue == own || !self.rules.runs_queue_of_cpu {
+                self.wake_worker(hw_queue, Worker::After(thread));
+            }
         }
     }
 
@@ -109,13 +112,13 @@ impl Block {
     #[inline]
     pub(super) fn run_at_once(&mut self, hw_queue: u16) {
         self.mark(hw_queue);
-        self.not_later();
+        self.not_later(hw_queue);
     }
 
-    /// The only worker there is runs earlier than it has planned to: a work of Linux is queued once.
+    /// The worker of that hardware queue runs earlier than it has planned to: a work of Linux is queued once.
     #[inline]
-    pub(super) fn not_later(&mut self) {
-        if self.limits.hw_queues == 1 {
+    pub(super) fn not_later(&mut self, hw_queue: u16) {
+        if self.limits.hw_queues == 1 || self.rules.runs_queue_of_cpu && hw_queue == self.due_queue {
             self.worker_due = Nanos::NEVER;
         }
     }

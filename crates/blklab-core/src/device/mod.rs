@@ -17,7 +17,7 @@ use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::{Cpus, Driver, Lock};
 use crate::owner::{Actor, Owner};
 use crate::pagecache::{PAGE_BYTES, PageRange};
-use crate::request::{Bio, KERNEL_CPU, ProcessId};
+use crate::request::{Bio, ProcessId};
 use crate::units::{Nanos, SECTOR_BYTES};
 
 pub use layout::{Backing, Extent, Layout, Location, PlacedFile, Span, Volume};
@@ -115,12 +115,7 @@ impl Device {
     /// The hardware queue of a CPU.
     #[inline]
     pub fn hw_queue(&self, cpu: u16) -> u16 {
-        match self.block.limits().hw_queues {
-            1 => 0,
-            _ if cpu == KERNEL_CPU => 0,
-            queues if cpu < queues => cpu,
-            queues => cpu % queues,
-        }
+        self.block.limits().hw_queue(cpu)
     }
 
     /// See [`Block::submit`].

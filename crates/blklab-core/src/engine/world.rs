@@ -333,10 +333,12 @@ impl World {
         }
     }
 
-    /// A process has exited, when this thread last ran: tells the schedulers.
-    pub fn process_exited(&mut self, process: ProcessId, thread: ProcessId) {
+    /// A process has exited, when this thread last ran, on that CPU: tells the schedulers.
+    pub fn process_exited(&mut self, process: ProcessId, thread: ProcessId, cpu: u16) {
         let now = self.clock.now();
-        self.devices.iter_mut().for_each(|(_, device)| device.block.process_exited(now, process, thread));
+        for (_, device) in self.devices.iter_mut() {
+            device.block.process_exited(now, process, thread, cpu);
+        }
     }
 
     /// Flushes the plugs to the schedulers, and dispatches requests to the disks.

@@ -67,8 +67,8 @@ const OWN: &[Tunable] = &[
         default: 0,
         min: 0,
         max: 1024,
-        help: "CPUs for which the kernel has queues of requests, and counters of pages: kyber empties the queues in \
-               turn; 0: those of cpus; a guest of the kernel rig: 1",
+        help: "CPUs for which the kernel has queues of requests, and counters of pages; 0: those of cpus; fio and \
+               programs in a guest of the kernel rig: 1",
     },
     Tunable {
         name: "submit_ns",

@@ -1,6 +1,7 @@
 //! The limits of a request queue, and the tunables in `queue/` that set them.
 
 use crate::kernel::Kernel;
+use crate::request::KERNEL_CPU;
 use crate::ticks::Ticks;
 use crate::tunable::{Tunable, Unit};
 use crate::units::Nanos;
@@ -31,6 +32,35 @@ pub struct QueueLimits {
     pub merges_priorities: bool,
     /// What the host's version of Linux does.
     pub kernel: Kernel,
+}
+
+impl QueueLimits {
+    /// The software queue of a CPU; the kernel's threads have the first. CPUs for which the kernel has none share those
+    /// of others.
+    #[inline]
+    pub fn software_queue(&self, cpu: u16) -> u16 {
+        match cpu {
+            KERNEL_CPU => 0,
+            cpu if cpu < self.cpus => cpu,
+            cpu => cpu % self.cpus.max(1),
+        }
+    }
+
+    /// The hardware queue of a CPU. CPUs in a row share one, as on a machine on which no two CPUs share more than others
+    /// (`group_cpus_evenly`).
+    #[inline]
+    pub fn hw_queue(&self, cpu: u16) -> u16 {
+        if self.hw_queues == 1 {
+            return 0;
+        }
+        let (cpu, queues) = (self.software_queue(cpu), self.hw_queues);
+        if self.cpus == queues {
+            return cpu;
+        }
+        let (least, more) = (self.cpus / queues, self.cpus % queues);
+        let of_more = more * (least + 1);
+        if cpu < of_more { cpu / (least + 1) } else { more + (cpu - of_more) / least }
+    }
 }
 
 /// What an administrator can set in `queue/`.
@@ -71,3 +101,29 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
                choice, 75 ms on a rotational disk and 2 ms on others, and never under bfq",
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use crate::request::KERNEL_CPU;
+    use crate::scheduler::QueueLimits;
+    use crate::scheduler::testing::limits;
+
+    #[test]
+    fn cpus_in_a_row_share_a_hardware_queue() {
+        let of = |cpus, hw_queues| {
+            let queue = QueueLimits { cpus, hw_queues, ..limits() };
+            (0..cpus).map(|cpu| queue.hw_queue(cpu)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(4, 4), [0, 1, 2, 3]);
+        assert_eq!(of(4, 1), [0; 4]);
+        assert_eq!(of(8, 3), [0, 0, 0, 1, 1, 1, 2, 2]);
+        assert_eq!(of(7, 6), [0, 0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn cpus_without_a_software_queue_share_that_of_another() {
+        let queue = QueueLimits { cpus: 4, hw_queues: 2, ..limits() };
+        assert_eq!([1, 5, KERNEL_CPU].map(|cpu| queue.software_queue(cpu)), [1, 1, 0]);
+        assert_eq!([3, 7, KERNEL_CPU].map(|cpu| queue.hw_queue(cpu)), [1, 1, 0]);
+    }
+}

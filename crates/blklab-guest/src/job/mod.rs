@@ -241,7 +241,8 @@ impl Job {
                     None => native::places(&plan, device, capacity)?,
                 };
                 let work = native::Work::new(host, &scheduler.to_string(), has_write_cache);
-                let beside = beside.map(|load| replay(load, disk)).transpose()?;
+                let first = plan.processes.len() as u32;
+                let beside = beside.map(|load| replay(load, disk, first)).transpose()?;
                 let seed = config.seed;
                 Load::Native(Box::new(Native { plan, seed, capacity, places, work, as_files, beside }))
             }
@@ -256,7 +257,7 @@ impl Job {
     pub fn prepare_replay(config: &ReplayConfig, disk: &OfDisk<'_>, directory: &Path) -> Result<Job, String> {
         let load = load_of(&directory.join(&config.file))?;
         let cgroups = cgroups::make(&load.cgroups)?;
-        let replay = replay(load, disk)?;
+        let replay = replay(load, disk, 0)?;
         Job::of(Load::Replay(replay), &cgroups, config.window, disk, directory)
     }
 
@@ -426,9 +427,12 @@ impl Job {
 }
 
 /// Recorded I/O, prepared. Its cgroups are there.
-fn replay(load: stored::Load, disk: &OfDisk<'_>) -> Result<Replay, String> {
+/// Its processes have the numbers from `first` on.
+fn replay(load: stored::Load, disk: &OfDisk<'_>, first: u32) -> Result<Replay, String> {
     let target = Target::model(disk.device, disk.capacity, &load)?;
-    Ok(Replay::prepare(load, target)?.entering(cgroups::enter))
+    let replay = Replay::prepare(load, target)?.entering(cgroups::enter);
+    let cpus = native::Stay::new();
+    Ok(replay.beginning(move |process| cpus.stay_on((first + process.0).into())))
 }
 
 /// The processes of a job file, and those of the replay beside them.

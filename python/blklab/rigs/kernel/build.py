@@ -30,6 +30,7 @@ _FILES = {
         name: f"drivers/scsi/blklab_{name}" for name in ("disk.c", "worker.c", "worker.h")
     },
     "work.patch": {"work.h": "include/linux/blklab_work.h"},
+    "cpus.patch": {name: f"include/linux/blklab_{name}" for name in ("cpus.h", "as_cpus.h")},
 }
 """Our files that belong to a patch, and their places in the kernel's tree."""
 _COMPILED_AT_FIRST = 755

@@ -29,6 +29,7 @@ from typing import Any
 
 from blklab.base import homes
 from blklab.base.files import text_content, write_whole
+from blklab.domain import specs
 from blklab.errors import InputError, nearest
 from blklab.rigs.kernel import config
 
@@ -38,6 +39,7 @@ OWN_PATCHES = {
     "own-cpu.patch": "a guest is slower, on one CPU",
     "disk.patch": "a guest's disk can only be ublk, neither SATA, SAS nor NVMe",
     "ticks.patch": "a guest has 100 ticks per second, not 1000",
+    "cpus.patch": "a guest's disk has one hardware queue, and the kernel queues for one CPU",
     "work.patch": "a buffered call costs its CPU work before it begins, not while it copies",
     "cpu.patch": "CPU work of programs takes no time in a guest",
     "spin.patch": "a guest runs no MariaDB, which would wait for a tick for ever",
@@ -82,6 +84,16 @@ class Kernel:
     has_transports: bool = False
     """A guest's disk has the transport of the modelled one; elsewhere it is ublk."""
     names: tuple[str, ...] = ()
+
+    @property
+    def has_cpus(self) -> bool:
+        """Its queues are those of as many CPUs as the modelled host has."""
+        return self.has_transports and "cpus.patch" in self.patches
+
+    @property
+    def as_guest(self) -> specs.GuestKernel:
+        """What its guests have by themselves."""
+        return specs.GuestKernel(self.version, self.hz, self.has_transports, self.has_cpus)
 
     @property
     def directory(self) -> Path:

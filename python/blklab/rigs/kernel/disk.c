@@ -11,7 +11,7 @@
  * layer and sd. A SATA disk's host has what libata and ahci have: 32 tags, taken in rounds, and a
  * command that cannot be queued (FLUSH; any, without NCQ) goes alone. A SAS disk's has the tags of
  * an HBA. An NVMe disk is a multi-queue block device without a budget, as nvme's are, with the
- * disk's own queues as far as there are CPUs for them.
+ * disk's own queues as far as there are CPUs for them (cpus.patch).
  *
  * A command that the kernel gives up after its time-out cannot be taken back from a model. Error
  * handling waits until the disk has done it, and then goes on as after an abort (SAS) or a reset
@@ -41,6 +41,10 @@
 #include <scsi/scsi_cmnd.h>
 #include <scsi/scsi_device.h>
 #include <scsi/scsi_host.h>
+
+#if __has_include(<linux/blklab_cpus.h>)
+#include <linux/blklab_cpus.h>
+#endif
 
 #include "blklab_worker.h"
 
@@ -306,9 +310,11 @@ static void finish(struct disk *d, const struct blklab_done *done)
 	c->given_up = NULL;
 	no_longer_at_disk(d, c);
 	spin_unlock_irq(&d->queue_lock);
-	if (d->is.kind == BLKLAB_NVME)
+	if (d->is.kind == BLKLAB_NVME) {
+		blklab_end_on(request_of(d, c));
 		blk_mq_end_request(request_of(d, c), errno_to_blk_status(done->error));
-	else if (given_up)
+		blklab_has_ended();
+	} else if (given_up)
 		complete(given_up);
 	else
 		scsi_done(scsi_of(c));
@@ -926,7 +932,24 @@ static enum blk_eh_timer_return request_timed_out(struct request *rq)
 	return BLK_EH_RESET_TIMER;
 }
 
+#if __has_include(<linux/blklab_cpus.h>)
+/* CPUs in a row share a queue, as group_cpus_evenly() makes it where no two CPUs share more than others. */
+static void map_queues(struct blk_mq_tag_set *set)
+{
+	struct blk_mq_queue_map *map = &set->map[HCTX_TYPE_DEFAULT];
+	u32 least = blklab_cpus / map->nr_queues, more = blklab_cpus % map->nr_queues;
+	u32 cpu, of_more = more * (least + 1);
+
+	for (cpu = 0; cpu < blklab_cpus; cpu++)
+		map->mq_map[cpu] = cpu < of_more ? cpu / (least + 1) : more + (cpu - of_more) / least;
+}
+#define MAP_QUEUES .map_queues = map_queues,
+#else
+#define MAP_QUEUES
+#endif
+
 static const struct blk_mq_ops queue_ops = {
+	MAP_QUEUES
 	.queue_rq = queue_request,
 	.timeout = request_timed_out,
 };

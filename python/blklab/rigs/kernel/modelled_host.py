@@ -14,6 +14,8 @@ _PAGE_BYTES = 4096
 _MIN_FREE_KB = 67584
 KEPT_FREE_MIB = _MIN_FREE_KB * 3 // 2 // 1024
 """Memory up to which kswapd frees pages (the high watermark): beside the page cache."""
+CPUS_MAX = 64
+"""The most CPUs for which a guest's kernel has queues: the bits of a word (``cpus.patch``)."""
 _JOURNAL = {"journal", "lazytime"}
 _FILES = {"partitions", "file_system"} | _JOURNAL
 _CPU_WORK = {"cpus", "submit_ns", "complete_ns", "wake_ns", "syscall_ns", "copy_mb_s"}
@@ -22,13 +24,20 @@ _LOCK = "lock_ns."
 
 def own(kernel: cache.Kernel) -> dict[str, int]:
     """What a guest of that kernel has by itself."""
-    return specs.guest(kernel.hz, kernel.has_transports, kernel.version)
+    return specs.guest(kernel.as_guest)
 
 
 def check(changed: Mapping[str, int], driver: str, kernel: cache.Kernel) -> dict[str, int]:
     """The values that count with that driver, with those in `changed`. InputError for others."""
     values = core.check_host(changed)
     counts = that_counts(driver)
+    if driver == "native" and kernel.has_cpus:
+        counts.add("kernel_cpus")
+        if (queues := kernel_cpus(values)) > CPUS_MAX:
+            raise InputError(
+                f"--host: {'kernel_cpus' if values['kernel_cpus'] else 'cpus'} is {queues}, but a "
+                f"guest's kernel has queues for at most {CPUS_MAX} CPUs: kernel_cpus={CPUS_MAX}"
+            )
     fixed = own(kernel)
     for name, value in changed.items():
         # A scheduler's CPU work takes no time there either.
@@ -44,6 +53,11 @@ def check(changed: Mapping[str, int], driver: str, kernel: cache.Kernel) -> dict
             f"{', '.join(sorted(counts))}{native}"
         )
     return {name: value for name, value in values.items() if name in counts}
+
+
+def kernel_cpus(values: Mapping[str, int]) -> int:
+    """The CPUs for which a guest's kernel has queues, if it knows CPUs and the driver is ours."""
+    return values.get("kernel_cpus") or values["cpus"]
 
 
 def check_of_program(values: Mapping[str, int], kernel: cache.Kernel, program: str) -> None:

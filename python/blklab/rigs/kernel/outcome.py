@@ -168,11 +168,11 @@ def decoded(text: bytes, decoder: msgspec.json.Decoder[_Found], name: str) -> _F
         ) from error
 
 
-def notes(outcome: Outcome, disk: Disk) -> tuple[str, ...]:
-    """Differences from the requested settings, a line each: queues of the disk, and tunables that
-    the kernel has changed."""
+def notes(outcome: Outcome, disk: Disk, cpus: int) -> tuple[str, ...]:
+    """Differences from the requested settings, a line each: queues of the disk, of which a host
+    with `cpus` CPUs uses one for each, and tunables that the kernel has changed."""
     limits = core.disk_model(disk).limits
-    queues, depth = limits.hw_queues, limits.queue_depth
+    queues, depth = min(limits.hw_queues, cpus), limits.queue_depth
     device = outcome.get("device")
     is_ublk = device is None or device["transport"] == "ublk"
     many = 1 if device is None or is_ublk else device["hw_queues"]

@@ -88,6 +88,8 @@ class _Work:
     files_bytes: int | None = None
     """The size of a job's files, of which the page cache can hold no more, and of what is beside
     them; None if it has no files."""
+    cpus: int = 1
+    """The CPUs for which the kernel has queues of requests."""
     page_cache_kib: int | None = None
     """What the page cache can hold: the guest keeps the rest of its memory from it. None leaves it
     all."""
@@ -165,8 +167,7 @@ class KernelRig(ModelledDisks):
         kernel = _told(self._kernel)
         disk = "of its transport" if self._kernel.has_transports else "ublk, without a budget"
         text = f"{kernel['text']}, driver {self._driver}, disk {disk}, clock {_TIME_TRAVEL}"
-        hz, has_transports = self._kernel.hz, self._kernel.has_transports
-        version = self._kernel.version
+        hz = self._kernel.hz
         if self._driver == "native":
             clock, host = (
                 "virtual",
@@ -178,7 +179,7 @@ class KernelRig(ModelledDisks):
             programs_too = f"that of programs {times}" if times else "nor does that of programs"
             clock, beside = f"{_CLOCKS[_TIME_TRAVEL]}, {programs_too}", ""
             host = f"1 CPU, {hz} ticks per second, no file system but those of programs"
-        same = f"--host {specs.guest_name(hz, has_transports, version, self._driver)}"
+        same = f"--host {specs.guest_name(self._kernel.as_guest, self._driver)}"
         return {
             "text": f"{text}: {clock}; host: {host} ({same}){beside}",
             "kernel": kernel,
@@ -274,7 +275,8 @@ class KernelRig(ModelledDisks):
             if not self._late_disk:
                 _check_lateness(found["disk"]["lateness"], result)
             of_load = work.program.notes(found) if work.program else work.notes
-            notes = (*of_load, *outcome.notes(found, experiment.disk))
+            cpus = modelled_host.kernel_cpus(core.check_host(experiment.host))
+            notes = (*of_load, *outcome.notes(found, experiment.disk, cpus))
             cgroups: tuple[tuple[int, str], ...] = ()
             if trace is not None:
                 _copy_trace(guest.run, found, trace)
@@ -312,6 +314,8 @@ class KernelRig(ModelledDisks):
             time_travel=_TIME_TRAVEL,
             seed=seed,
             timeout_s=_TIMEOUT_S,
+            # A text of constant length, since that of the command line affects the free memory.
+            options=(f"blklab.cpus={work.cpus:02}",),
         )
 
     def _wait(self, guest: Guest) -> None:
@@ -385,6 +389,7 @@ class KernelRig(ModelledDisks):
             notes,
             files_bytes=held_bytes if sizes else None,
             page_cache_kib=page_cache_kib,
+            cpus=self._cpus(experiment),
         )
 
     def _program(self, experiment: Experiment) -> _Work:
@@ -409,7 +414,14 @@ class KernelRig(ModelledDisks):
     def _replay(self, experiment: Experiment) -> _Work:
         load, more_mib, notes = self._load(experiment)
         order = {"file": _LOAD, "window": experiment.window and asdict(experiment.window)}
-        return _Work({"replay": order}, _MIB_DIRECT + more_mib, {_LOAD: load}, notes)
+        cpus = self._cpus(experiment)
+        return _Work({"replay": order}, _MIB_DIRECT + more_mib, {_LOAD: load}, notes, cpus=cpus)
+
+    def _cpus(self, experiment: Experiment) -> int:
+        """The CPUs for which the guest's kernel has queues."""
+        if self._driver != "native" or not self._kernel_of(experiment).has_cpus:
+            return 1
+        return modelled_host.kernel_cpus(self.check_host(experiment.host))
 
     def _load(self, experiment: Experiment) -> tuple[bytes, int, tuple[str, ...]]:
         """The workload's recordings for the guest, the memory that they need there, and notes."""

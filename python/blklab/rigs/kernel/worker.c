@@ -16,6 +16,10 @@
  * and its costs (BLKLAB_THREAD) owes for what it has copied, and pays before others notice. An I/O of libaio
  * works when it ends, on the CPU of the thread that has submitted it. The times
  * at which the modelled CPUs are free again are memory that the kernel and the processes share (mmap()).
+ *
+ * The block layer's queues see as many CPUs as the command line says (cpus.patch). A thread is on the CPU that it has
+ * given, the work of a hardware queue on that for which it was queued, an end of a command on its request's, and
+ * all else on the first.
  */
 
 #include <linux/backing-dev.h>
@@ -45,6 +49,10 @@
 #include <linux/blklab_work.h>
 #define HAS_WORK_IN_CALLS
 #endif
+#if __has_include(<linux/blklab_as_cpus.h>)
+#include <linux/blklab_as_cpus.h>
+#define HAS_CPUS
+#endif
 
 /* The process computes until this time of CLOCK_MONOTONIC, in ns. */
 #define BLKLAB_WORK	_IOW('B', 16, __u64)
@@ -55,6 +63,8 @@
 
 /* The run that begins finds a disk of which writeback has measured nothing. */
 #define BLKLAB_UNMEASURED	_IO('B', 19)
+/* This thread stays on the modelled CPU of that number, counted round; its I/O costs nothing. */
+#define BLKLAB_STAY	_IOW('B', 20, __u64)
 
 /* How long before a run its disk has appeared (BEGINS in ticks.rs), and its file systems were mounted. */
 #define APPEARED	(msecs_to_jiffies(3600))
@@ -83,7 +93,18 @@ struct worker {
 	/* The thread that queued it last; 0 for an interrupt and for a thread that never computes. */
 	pid_t waker;
 	bool held;
+	/* The modelled CPUs on which it runs, and on which the queue's requeue_work does. */
+	unsigned int cpu, requeues_on;
 };
+
+struct thread {
+	struct costs costs;
+	/* Not yet paid for. */
+	u64 owed_ns, owed_bytes;
+};
+
+/* By the ID of the thread. A guest is too short for the ID of another to come again. */
+static DEFINE_XARRAY(threads);
 
 /* Threads that have computed, by ID: whether they do so now. */
 static DEFINE_XARRAY_FLAGS(computing, XA_FLAGS_LOCK_IRQ);
@@ -122,21 +143,96 @@ static void run_unless_held(struct work_struct *work)
 		run(work);
 }
 
-/* The probe of workqueue_queue_work: a work of kblockd is queued, or moved. */
-static void queued(void *data, int cpu, struct pool_workqueue *pool, struct work_struct *work)
+#ifdef HAS_CPUS
+unsigned int blklab_cpus = 1;
+
+static int __init set_cpus(char *text)
 {
+	unsigned int number;
+
+	if (kstrtouint(text, 10, &number) || !number || number > BITS_PER_LONG)
+		pr_warn("blklab.cpus=%s: expected a number from 1 to %d\n", text, BITS_PER_LONG);
+	else
+		blklab_cpus = number;
+	return 0;
+}
+early_param("blklab.cpus", set_cpus);
+
+/* That of a command which ends, plus one; 0: none does. */
+static unsigned int ending_on;
+
+void blklab_end_on(struct request *rq)
+{
+	ending_on = 1 + blk_mq_rq_cpu(rq);
+}
+
+void blklab_has_ended(void)
+{
+	ending_on = 0;
+}
+
+/* The CPU of a work of one of our disks' queues; 0 for others. */
+static unsigned int cpu_of_work(struct work_struct *work)
+{
+	unsigned int cpu = 0;
 	unsigned long flags;
 	struct worker *w;
 
-	if (work->func != run_unless_held)
+	spin_lock_irqsave(&lock, flags);
+	list_for_each_entry(w, &workers, list) {
+		if (&w->hctx->run_work.work == work)
+			cpu = w->cpu;
+		if (&w->hctx->queue->requeue_work.work == work)
+			cpu = w->requeues_on;
+	}
+	spin_unlock_irqrestore(&lock, flags);
+	return cpu;
+}
+
+unsigned int blklab_cpu(void)
+{
+	struct work_struct *work;
+	struct thread *t;
+
+	if (blklab_cpus == 1)
+		return 0;
+	if (ending_on)
+		return ending_on - 1;
+	if (!in_task())
+		return 0;
+	work = current_work();
+	if (work)
+		return cpu_of_work(work);
+	t = xa_load(&threads, task_pid_nr(current));
+	return t ? t->costs.cpu % blklab_cpus : 0;
+}
+#else
+#define blklab_cpu() 0
+#endif
+
+/* The probe of workqueue_queue_work: a work of kblockd is queued, or moved. */
+static void queued(void *data, int wanted, struct pool_workqueue *pool, struct work_struct *work)
+{
+	unsigned int here = blklab_cpu(), cpu = wanted == WORK_CPU_UNBOUND ? here : wanted;
+	unsigned long flags;
+	struct worker *w;
+
+	if (work->func != run_unless_held) {
+		spin_lock_irqsave(&lock, flags);
+		list_for_each_entry(w, &workers, list)
+			if (&w->hctx->queue->requeue_work.work == work)
+				w->requeues_on = cpu;
+		spin_unlock_irqrestore(&lock, flags);
 		return;
+	}
 	spin_lock_irqsave(&lock, flags);
 	w = worker_of(work);
 	if (w) {
 		pid_t thread = task_pid_nr(current);
 
-		w->waker = in_task() && xa_load(&computing, thread) ? thread : 0;
+		w->waker = cpu == here && in_task() && xa_load(&computing, thread) ? thread : 0;
 		w->held = false;
+		w->cpu = cpu;
 	}
 	spin_unlock_irqrestore(&lock, flags);
 }
@@ -149,15 +245,19 @@ static void queue_again(void)
 
 	for (;;) {
 		struct delayed_work *work = NULL;
+		unsigned int cpu = 0;
 
 		spin_lock_irqsave(&lock, flags);
-		list_for_each_entry(w, &workers, list)
-			if (w->held && w->waker == task_pid_nr(current))
+		list_for_each_entry(w, &workers, list) {
+			if (w->held && w->waker == task_pid_nr(current)) {
 				work = &w->hctx->run_work;
+				cpu = w->cpu;
+			}
+		}
 		spin_unlock_irqrestore(&lock, flags);
 		if (!work)
 			return;
-		kblockd_mod_delayed_work_on(WORK_CPU_UNBOUND, work, 0);
+		kblockd_mod_delayed_work_on(cpu, work, 0);
 	}
 }
 
@@ -183,15 +283,6 @@ static long compute(u64 until_ns)
 }
 
 #ifdef HAS_WORK_IN_CALLS
-struct thread {
-	struct costs costs;
-	/* Not yet paid for. */
-	u64 owed_ns, owed_bytes;
-};
-
-/* By the ID of the thread. A guest is too short for the ID of another to come again. */
-static DEFINE_XARRAY(threads);
-
 void blklab_called(void)
 {
 	struct thread *t = xa_load(&threads, task_pid_nr(current));
@@ -253,18 +344,17 @@ u64 blklab_ended(u64 began)
 	*free = max(*free, now_ns) + t->costs.complete_ns;
 	return *free;
 }
+#endif
 
-static long set_costs(void __user *from)
+/* From now on the calling thread has these costs. */
+static long keep(const struct costs *costs)
 {
 	struct thread *t = kzalloc(sizeof(*t), GFP_KERNEL);
 	void *before;
 
 	if (!t)
 		return -ENOMEM;
-	if (copy_from_user(&t->costs, from, sizeof(t->costs)) || t->costs.cpu >= CPUS) {
-		kfree(t);
-		return -EFAULT;
-	}
+	t->costs = *costs;
 	before = xa_store(&threads, task_pid_nr(current), t, GFP_KERNEL);
 	if (xa_is_err(before)) {
 		kfree(t);
@@ -273,12 +363,34 @@ static long set_costs(void __user *from)
 	kfree(before);
 	return 0;
 }
-#else
+
 static long set_costs(void __user *from)
 {
+#ifdef HAS_WORK_IN_CALLS
+	struct costs costs;
+
+	if (copy_from_user(&costs, from, sizeof(costs)) || costs.cpu >= CPUS)
+		return -EFAULT;
+	return keep(&costs);
+#else
 	return -ENOTTY;
-}
 #endif
+}
+
+static long stay_on(void __user *from)
+{
+#ifdef HAS_CPUS
+	struct costs nothing = { 0 };
+	__u64 number;
+
+	if (copy_from_user(&number, from, sizeof(number)))
+		return -EFAULT;
+	nothing.cpu = number % blklab_cpus;
+	return keep(&nothing);
+#else
+	return -ENOTTY;
+#endif
+}
 
 static void do_nothing(struct work_struct *work)
 {
@@ -428,6 +540,8 @@ static long called(struct file *file, unsigned int number, unsigned long arg)
 	}
 	if (number == BLKLAB_THREAD)
 		return set_costs((void __user *)arg);
+	if (number == BLKLAB_STAY)
+		return stay_on((void __user *)arg);
 	if (number != BLKLAB_WORK)
 		return -ENOTTY;
 	if (copy_from_user(&until_ns, (void __user *)arg, sizeof(until_ns)))

@@ -8,7 +8,7 @@ fn a_flush_waits_for_the_worker() {
     let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
     rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk);
     rig.block.unplug(rig.now, &mut rig.disk);
-    assert_eq!((rig.block.flushes.running.len(), rig.block.in_flight), (1, 0));
+    assert_eq!((rig.block.flushes.queues[0].running.len(), rig.block.in_flight), (1, 0));
     rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
     assert_eq!(rig.block.in_flight, 1);
 }

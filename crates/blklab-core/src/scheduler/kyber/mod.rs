@@ -126,16 +126,10 @@ impl Kyber {
         if id.index() >= self.holds_token.len() {
             self.holds_token.resize(id.index() + 1, false);
         }
-        let cpu = self.queue_of(request.cpu);
+        let cpu = usize::from(queue.limits.software_queue(request.cpu));
         self.hw_queues[usize::from(request.hw_queue)].busy[cpu / 64][domain] |= 1 << (cpu % 64);
         self.waiting += 1;
         (cpu, domain)
-    }
-
-    /// The queue of a CPU. CPUs for which the kernel has none share the last.
-    #[inline]
-    fn queue_of(&self, cpu: u16) -> usize {
-        usize::from(cpu).min(self.cpus.len() - 1)
     }
 
     /// Keeps the latencies of an I/O that ends now until they are checked. A timer that is set fires before one that
@@ -247,7 +241,8 @@ impl Scheduler for Kyber {
 
     #[inline]
     fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
-        let list = &self.cpus[self.queue_of(bio.cpu)][domain(bio.op)];
+        let cpu = usize::from(queue.limits.software_queue(bio.cpu));
+        let list = &self.cpus[cpu][domain(bio.op)];
         find_in_list(queue, bio, self.links.newest_first(list))
     }
 

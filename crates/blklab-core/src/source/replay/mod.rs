@@ -359,9 +359,10 @@ impl Source for Replay {
                     let process = &mut self.processes[id.0 as usize];
                     if !process.has_exited {
                         process.has_exited = true;
-                        world.process_exited(there, there);
+                        let cpu = process.cpu;
+                        world.process_exited(there, there, cpu);
                         for other in self.members.others(id) {
-                            world.process_exited(ProcessId(self.first + other), there);
+                            world.process_exited(ProcessId(self.first + other), there, cpu);
                         }
                         self.living -= 1;
                     }

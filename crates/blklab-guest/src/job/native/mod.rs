@@ -46,7 +46,7 @@ pub use as_files::AsFiles;
 pub use files::Target;
 use process::Process;
 use queue::{Queue, Request};
-pub use work::Work;
+pub use work::{Stay, Work};
 
 use super::{cgroups, partitions};
 

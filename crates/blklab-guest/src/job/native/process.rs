@@ -70,6 +70,7 @@ impl<'a> Process<'a> {
         let largest = Direction::ALL.map(|d| job.access.block_sizes[d].max()).into_iter().max().unwrap_or(0);
         let now = clock() - run.epoch;
         let cpu = run.work.cpu_of(spec);
+        run.work.stay_on(cpu);
         let works_in_calls = !job.queueing.direct && job.queueing.engine != Engine::IoUring;
         let as_files = run.as_files.filter(|_| AsFiles::fits(&job.queueing));
         let waits_as_files = as_files.is_some() && !job.queueing.engine.is_queued();

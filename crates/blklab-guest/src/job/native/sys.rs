@@ -42,6 +42,16 @@ pub struct ThreadCosts {
     pub complete_ns: u64,
 }
 
+/// The calling thread stays on the modelled CPU of this number; there are as many as the kernel has queues for. An error
+/// if its queues do not know CPUs.
+pub fn stay_on(driver: &File, number: u64) -> io::Result<()> {
+    /// `BLKLAB_STAY`.
+    const STAY: libc::Ioctl = opcode::write::<u64>(b'B', 20) as libc::Ioctl;
+    // SAFETY: the kernel reads a number from the address.
+    let result = unsafe { libc::ioctl(driver.as_raw_fd(), STAY, ptr::from_ref(&number)) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// From now on the kernel charges this thread's I/O. An error if it cannot.
 pub fn charge_thread(driver: &File, costs: &ThreadCosts) -> io::Result<()> {
     /// `BLKLAB_THREAD`.

@@ -30,6 +30,22 @@ use blklab_core::workload::plan::ProcessSpec;
 use super::sys::{self, ThreadCosts};
 use super::times::CpuTimes;
 
+/// The CPUs for which the kernel has queues of requests.
+pub struct Stay(Option<File>);
+
+impl Stay {
+    /// Those of this guest's kernel.
+    pub fn new() -> Stay {
+        Stay(File::options().read(true).write(true).open(sys::CPU).ok())
+    }
+
+    /// The calling thread stays on the CPU of that number.
+    pub fn stay_on(&self, number: u64) {
+        // A kernel whose queues do not know CPUs has one for all.
+        let _ = self.0.as_ref().map(|driver| sys::stay_on(driver, number));
+    }
+}
+
 /// The CPUs of the modelled host, and the lock of its scheduler.
 pub struct Work {
     host: Host,
@@ -37,6 +53,7 @@ pub struct Work {
     flushes: bool,
     /// The driver for work; `None` if the kernel has none.
     driver: Option<File>,
+    stay: Stay,
     shared: Mutex<Shared>,
 }
 
@@ -56,7 +73,8 @@ impl Work {
         let open = || File::options().read(true).write(true).open(sys::CPU).ok();
         let driver = (!host.takes_no_time()).then(open).flatten();
         let times = driver.as_ref().and_then(|driver| CpuTimes::map(driver).ok());
-        Work { host, flushes, driver, shared: Mutex::new(Shared { cpus: Cpus::new(&host), lock, times }) }
+        let shared = Mutex::new(Shared { cpus: Cpus::new(&host), lock, times });
+        Work { host, flushes, driver, stay: Stay::new(), shared }
     }
 
     /// From now on the kernel does the work of the calling thread's calls through the page cache; false if
@@ -105,6 +123,11 @@ impl Work {
     /// The CPU on which a process stays.
     pub fn cpu_of(&self, spec: &ProcessSpec) -> u16 {
         machine::cpu_of(&spec.job, spec.id.0, spec.clone, self.host.cpus) % self.host.cpus
+    }
+
+    /// The calling thread stays on that CPU.
+    pub fn stay_on(&self, cpu: u16) {
+        self.stay.stay_on(cpu.into());
     }
 
     /// When a direct I/O that a process begins to submit at `now` is submitted.

@@ -55,9 +55,10 @@ impl Process {
     /// Reports the exits of the process and of its threads to the schedulers.
     pub fn exit(&self, world: &mut World) {
         if let Some(pool) = &self.pool {
-            pool.borrow().threads().iter().for_each(|&thread| world.process_exited(thread, self.spec.id));
+            let exited = |&thread: &ProcessId| world.process_exited(thread, self.spec.id, self.submitter.cpu);
+            pool.borrow().threads().iter().for_each(exited);
         }
-        world.process_exited(self.spec.id, self.spec.id);
+        world.process_exited(self.spec.id, self.spec.id, self.submitter.cpu);
     }
 
     fn pool(&self) -> RefMut<'_, Pool> {
