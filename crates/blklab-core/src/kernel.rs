@@ -55,7 +55,7 @@ pub struct Kernel {
     pub bfq_limits_requests: bool,
     /// mq-deadline knows classes of priority, and limits writes and asynchronous requests: since 5.14.
     pub deadline_has_classes: bool,
-    /// Of a scheduler that gives any hardware queue the requests of all, only the queue of the running CPU is run
+    /// Where a scheduler gives any hardware queue the requests of all, only that of the running CPU is run
     /// (`blk_mq_get_sq_hctx`). Before 5.13 all were.
     pub runs_queue_of_cpu: bool,
     /// kyber limits synchronous writes as well as asynchronous requests (`kyber_limit_depth` with

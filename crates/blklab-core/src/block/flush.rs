@@ -70,7 +70,7 @@ pub(super) struct FlushQueue {
 /// The flushes of all hardware queues.
 #[derive(Debug)]
 pub(super) struct Flushes {
-    /// Of each hardware queue.
+    /// Those of each hardware queue.
     pub queues: Vec<FlushQueue>,
     /// The number of those whose driver has no room for the flush.
     wait_for_room: u32,

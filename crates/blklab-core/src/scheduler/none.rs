@@ -19,7 +19,7 @@ use crate::units::Sector;
 
 /// The state of `none`.
 pub struct NoScheduler {
-    /// Of each CPU.
+    /// The software queue of each CPU.
     fifos: Vec<VecDeque<RequestId>>,
     hw_queues: Vec<HwQueue>,
     waiting: usize,

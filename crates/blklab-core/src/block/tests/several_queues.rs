@@ -45,7 +45,7 @@ fn each_has_a_flush_of_its_own() {
 }
 
 #[test]
-fn what_a_run_takes_from_the_scheduler_goes_to_one_queue_after_the_other() {
+fn requests_of_a_run_go_to_one_queue_after_the_other() {
     let mut rig = rig("mq-deadline");
     for (cpu, sector) in [(1, 100), (0, 200), (1, 300), (0, 400)] {
         submit(&mut rig, cpu, sector);
