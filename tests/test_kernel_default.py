@@ -84,8 +84,8 @@ def test_a_kernel_states_its_differences_from_the_published_one(empty: Path) -> 
     # From a source that the patch does not fit, or built before the patch existed.
     older = replace(PLAIN, key="e", patches=("clock.patch", "own-cpu.patch"))
     lacking = (
-        "lacks seed.patch, lacks disk.patch, lacks ticks.patch, lacks work.patch, lacks cpu.patch, "
-        "lacks spin.patch"
+        "lacks seed.patch, lacks disk.patch, lacks ticks.patch, lacks cpus.patch, "
+        "lacks work.patch, lacks cpu.patch, lacks spin.patch"
     )
     assert older.text == f"Linux 7.3.4 (e, without changes, {lacking})"
     both = replace(CHANGED[0], added=("a.c",), config=("XFS_FS=y",))

@@ -56,9 +56,11 @@ def test_writes_alone_put_bfq_ahead_as_linux_throttles_them_under_the_others(
         for found in re.findall(r"(?:bfq|mq-deadline) ([\d,.]+\d)", single["found"])
     )
     assert 1.0 < bfq / deadline < 1.1
-    for load in (" + ", "seqwrite"):
-        order = of(judgements, "order", load)[0]
-        assert order["outcome"] == "reproduced"
+    assert of(judgements, "order", " + ")[0]["outcome"] == "reproduced"
+    # Of writes alone BFQ is ahead by as much as published, 1.6 %: no winner on drawn disks.
+    [by, *_] = of(judgements, "difference", "seqwrite")
+    assert by["outcome"] == "reproduced"
+    assert by["measured"]["low"] > 2
     # Without that throttling the order is the other one.
     found = {
         name: blklab.simulate("seqwrite", disk="desktop-5900rpm", scheduler=name).jobs[0].write
