@@ -156,10 +156,8 @@ impl Block {
         if self.probes_waiting > 0 {
             self.mark(0);
         }
-        if self.flushes.any_waits() {
-            let with_flush = |&hw_queue: &u16| self.flushes.waiting(hw_queue).is_some();
-            let waiting: Vec<u16> = (0..self.limits.hw_queues).filter(with_flush).collect();
-            waiting.into_iter().for_each(|hw_queue| self.mark(hw_queue));
+        for index in 0..self.flushes.without_room.len() {
+            self.mark(self.flushes.without_room[index]);
         }
         for index in 0..self.to_run.len() {
             let hw_queue = self.to_run[index];
@@ -175,7 +173,7 @@ impl Block {
     /// A command that passes the scheduler by waits for the disk.
     #[inline]
     fn queue_command_waits(&self) -> bool {
-        self.probes_waiting > 0 || self.flushes.any_waits()
+        self.probes_waiting > 0 || !self.flushes.without_room.is_empty()
     }
 
     fn run_peeking_one(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {

@@ -1,8 +1,8 @@
 //! Flushes of the disk's cache (`blk-flush.c` of Linux 7.3).
 //!
 //! A bio that flushes has a request, and so a tag, like any other, but that request does not go to the
-//! disk: it waits for a flush, which is a request of its own. Of each hardware queue one flush is under way at a time. All
-//! of its bios that wait when it is made share it, and those that come later share the next one.
+//! disk: it waits for a flush, which is a request of its own. Each hardware queue has one flush under way at a time. All bios
+//! of that queue that wait when it is made share it, and those that come later share the next one.
 //!
 //! A flush passes the scheduler by: the worker puts it in front of the requests that the driver has
 //! refused (`hctx->dispatch`), and then runs the queue. The worker's two works, this one
@@ -63,18 +63,16 @@ pub(super) struct FlushQueue {
     pub running: Vec<Waiter>,
     /// The flush under way.
     pub request: Option<RequestId>,
-    /// The driver has no room for it yet ([`super::rules::Rules::peeks`]).
-    waits_for_room: bool,
 }
 
 /// The flushes of all hardware queues.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Flushes {
     /// Those of each hardware queue.
     pub queues: Vec<FlushQueue>,
-    /// The number of those whose driver has no room for the flush.
-    wait_for_room: u32,
-    /// Those with a flush that is not in the hands of the driver yet: the worker brings it (`flush_list`).
+    /// Hardware queues with a flush for which the driver has no room yet ([`super::rules::Rules::peeks`]).
+    pub without_room: Vec<u16>,
+    /// Hardware queues with a flush that is not in the hands of the driver yet: the worker brings it (`flush_list`).
     new: Vec<u16>,
     /// They shared the one that has just ended; the last is the first.
     ended: Vec<Waiter>,
@@ -99,39 +97,20 @@ pub(super) struct Flushes {
 
 impl Flushes {
     pub fn new(hw_queues: u16) -> Flushes {
-        Flushes {
-            queues: std::iter::repeat_with(FlushQueue::default).take(hw_queues.into()).collect(),
-            wait_for_room: 0,
-            new: Vec::new(),
-            ended: Vec::new(),
-            requeued: Vec::new(),
-            data: Vec::new(),
-            first: VecDeque::new(),
-            worker: Worker::Asleep,
-            goes_first: false,
-            puts_off_run: false,
-            excludes: false,
-            deferred: false,
-        }
-    }
-
-    /// A flush waits for room in its driver.
-    #[inline]
-    pub fn any_waits(&self) -> bool {
-        self.wait_for_room > 0
+        let queues = std::iter::repeat_with(FlushQueue::default).take(hw_queues.into()).collect();
+        Flushes { queues, ..Flushes::default() }
     }
 
     /// The flush of that hardware queue that waits for room.
     #[inline]
     pub fn waiting(&self, hw_queue: u16) -> Option<RequestId> {
-        let queue = &self.queues[usize::from(hw_queue)];
-        queue.request.filter(|_| queue.waits_for_room)
+        let request = self.queues[usize::from(hw_queue)].request;
+        request.filter(|_| self.without_room.contains(&hw_queue))
     }
 
     /// There is room for that one.
     pub fn has_room(&mut self, hw_queue: u16) {
-        self.queues[usize::from(hw_queue)].waits_for_room = false;
-        self.wait_for_room -= 1;
+        self.without_room.retain(|&other| other != hw_queue);
     }
 }
 
@@ -281,13 +260,9 @@ impl Block {
             self.mark(self.requests[id].hw_queue);
         }
         for hw_queue in std::mem::take(&mut self.flushes.new) {
-            let queue = &mut self.flushes.queues[usize::from(hw_queue)];
-            match (self.rules.peeks, queue.request) {
+            match (self.rules.peeks, self.flushes.queues[usize::from(hw_queue)].request) {
                 (false, Some(flush)) => self.hw_queues[usize::from(hw_queue)].refused.put_first(flush),
-                _ => {
-                    queue.waits_for_room = true;
-                    self.flushes.wait_for_room += 1;
-                }
+                _ => self.flushes.without_room.push(hw_queue),
             }
             self.mark(hw_queue);
         }

@@ -31,6 +31,7 @@ macro_rules! queue {
 mod dispatch;
 mod draining;
 mod flush;
+mod hw_queue;
 mod limits;
 mod merging;
 mod plug;
@@ -56,10 +57,10 @@ use crate::scheduler::plugin::Fault;
 use crate::scheduler::{AnyScheduler, Generation, QueueLimits, Tasks};
 use crate::units::Nanos;
 use flush::Flushes;
+use hw_queue::HwQueue;
 pub use limits::{queue_limits, read_ahead};
 pub use recording::KERNEL;
 use recording::Recording;
-use refused::Refused;
 pub use rules::{Admission, Manner};
 use rules::{Merges, Rules};
 pub use stream::{BIO_SECTORS, BioStream};
@@ -90,55 +91,6 @@ struct BioNode {
 /// Decisions kept for each request of a window: a fair scheduler that idles makes about four for
 /// each of its requests.
 const DECISIONS_PER_REQUEST: usize = 8;
-
-/// Requests in use and in flight, of one hardware queue.
-#[derive(Clone, Debug)]
-struct HwQueue {
-    tags: Tags,
-    /// Created and not completed: async, sync.
-    allocated: [u32; 2],
-    /// Completed, or merged into another, since the last [`Block::take_freed`].
-    freed: u32,
-    /// Requests in flight.
-    in_flight: u32,
-    /// Out of the scheduler and not dispatched yet ([`Rules::peeks`]).
-    parked: Option<RequestId>,
-    /// Requests that the driver has refused ([`Rules::refuses`]).
-    refused: Refused,
-    /// The disk was full in the last run: the next completion runs the queue (SCSI counts `restarts`;
-    /// without a budget, `BLK_MQ_S_SCHED_RESTART`).
-    restart: bool,
-    /// Listed in [`Block::to_run`].
-    to_run: bool,
-    worker: Worker,
-}
-
-impl HwQueue {
-    fn new(tags: Tags) -> HwQueue {
-        HwQueue {
-            tags,
-            allocated: [0; 2],
-            freed: 0,
-            in_flight: 0,
-            parked: None,
-            refused: Refused::default(),
-            restart: false,
-            to_run: false,
-            worker: Worker::Asleep,
-        }
-    }
-
-    /// One of its requests was freed, of that software queue.
-    #[inline]
-    fn free(&mut self, sync: bool, tag: u32, cpu: u16) {
-        self.allocated[usize::from(sync)] -= 1;
-        if tag != NO_TAG {
-            self.tags.put(tag, cpu);
-        }
-        // Matters only while processes sleep; they read it often.
-        self.freed = self.freed.wrapping_add(1);
-    }
-}
 
 /// The request queue of one disk.
 pub struct Block {

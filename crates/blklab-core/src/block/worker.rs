@@ -81,8 +81,8 @@ impl Block {
         self.not_later(hw_queue);
     }
 
-    /// Wakes the workers of the hardware queues that the scheduler asks to be run, outside of a completion: by a thread
-    /// whose own is `own`.
+    /// Wakes the workers of the hardware queues that the scheduler asks to be run, outside of a completion. `thread` is the
+    /// cause; `own` is the hardware queue of its CPU.
     #[cold]
     pub(super) fn wake_asked(&mut self, thread: ProcessId, own: u16) {
         while let Some(hw_queue) = self.scheduler.woken() {

@@ -1,29 +1,70 @@
-//! Doubly linked lists of requests, with all links in one table beside the request slab. Inserting,
-//! removing from the middle and splicing take constant time and allocate nothing.
+//! Doubly linked lists of requests, with all links in one table beside the request slab, and of other things that have
+//! a place in a table. Inserting, removing from the middle and splicing take constant time and allocate nothing.
+
+use std::marker::PhantomData;
 
 use crate::request::RequestId;
+
+/// What can be in a list: it has a place in a table.
+pub(crate) trait Place: Copy {
+    fn at(place: u32) -> Self;
+    fn place(self) -> u32;
+}
+
+impl Place for RequestId {
+    #[inline]
+    fn at(place: u32) -> RequestId {
+        RequestId(place)
+    }
+
+    #[inline]
+    fn place(self) -> u32 {
+        self.0
+    }
+}
+
+impl Place for u32 {
+    #[inline]
+    fn at(place: u32) -> u32 {
+        place
+    }
+
+    #[inline]
+    fn place(self) -> u32 {
+        self
+    }
+}
 
 /// "No request" in a link.
 const NIL: u32 = u32::MAX;
 
 /// The ends of one list. A request is in at most one list of a [`Links`] table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct List {
+pub(crate) struct List<I = RequestId> {
     head: u32,
     tail: u32,
+    of: PhantomData<I>,
+}
+
+impl<I> Default for List<I> {
+    fn default() -> List<I> {
+        List { head: NIL, tail: NIL, of: PhantomData }
+    }
 }
 
 impl List {
-    pub const EMPTY: List = List { head: NIL, tail: NIL };
+    pub const EMPTY: List = List { head: NIL, tail: NIL, of: PhantomData };
+}
 
+impl<I: Place> List<I> {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head == NIL
     }
 
     #[inline]
-    pub fn first(&self) -> Option<RequestId> {
-        (self.head != NIL).then_some(RequestId(self.head))
+    pub fn first(&self) -> Option<I> {
+        (self.head != NIL).then_some(I::at(self.head))
     }
 }
 
@@ -34,56 +75,64 @@ struct Link {
 }
 
 /// The links of all requests, by id.
-#[derive(Debug, Default)]
-pub(crate) struct Links(Vec<Link>);
+#[derive(Debug)]
+pub(crate) struct Links<I = RequestId>(Vec<Link>, PhantomData<I>);
+
+impl<I> Default for Links<I> {
+    fn default() -> Links<I> {
+        Links(Vec::new(), PhantomData)
+    }
+}
 
 impl Links {
     pub fn with_capacity(requests: usize) -> Links {
-        Links(Vec::with_capacity(requests))
+        Links(Vec::with_capacity(requests), PhantomData)
     }
+}
 
+impl<I: Place> Links<I> {
     #[inline]
-    fn room_for(&mut self, id: RequestId) {
-        if id.index() >= self.0.len() {
-            self.0.resize(id.index() + 1, Link { previous: NIL, next: NIL });
+    fn room_for(&mut self, id: I) {
+        if id.place() as usize >= self.0.len() {
+            self.0.resize(id.place() as usize + 1, Link { previous: NIL, next: NIL });
         }
     }
 
     /// Links `id` between two neighbours; either may be the list's end.
     #[inline]
-    fn put(&mut self, list: &mut List, previous: u32, id: RequestId, next: u32) {
-        self.0[id.index()] = Link { previous, next };
+    fn put(&mut self, list: &mut List<I>, previous: u32, id: I, next: u32) {
+        self.0[id.place() as usize] = Link { previous, next };
         match previous {
-            NIL => list.head = id.0,
-            p => self.0[p as usize].next = id.0,
+            NIL => list.head = id.place(),
+            p => self.0[p as usize].next = id.place(),
         }
         match next {
-            NIL => list.tail = id.0,
-            n => self.0[n as usize].previous = id.0,
+            NIL => list.tail = id.place(),
+            n => self.0[n as usize].previous = id.place(),
         }
     }
 
     #[inline]
-    pub fn push_back(&mut self, list: &mut List, id: RequestId) {
+    pub fn push_back(&mut self, list: &mut List<I>, id: I) {
         self.room_for(id);
         self.put(list, list.tail, id, NIL);
     }
 
     #[inline]
-    pub fn push_front(&mut self, list: &mut List, id: RequestId) {
+    pub fn push_front(&mut self, list: &mut List<I>, id: I) {
         self.room_for(id);
         self.put(list, NIL, id, list.head);
     }
 
     /// Links `id` directly after `place`, which is in `list`.
-    pub fn insert_after(&mut self, list: &mut List, place: RequestId, id: RequestId) {
+    pub fn insert_after(&mut self, list: &mut List<I>, place: I, id: I) {
         self.room_for(id);
-        self.put(list, place.0, id, self.0[place.index()].next);
+        self.put(list, place.place(), id, self.0[place.place() as usize].next);
     }
 
     #[inline]
-    pub fn remove(&mut self, list: &mut List, id: RequestId) {
-        let Link { previous, next } = self.0[id.index()];
+    pub fn remove(&mut self, list: &mut List<I>, id: I) {
+        let Link { previous, next } = self.0[id.place() as usize];
         match previous {
             NIL => list.head = next,
             p => self.0[p as usize].next = next,
@@ -95,14 +144,14 @@ impl Links {
     }
 
     #[inline]
-    pub fn pop_front(&mut self, list: &mut List) -> Option<RequestId> {
+    pub fn pop_front(&mut self, list: &mut List<I>) -> Option<I> {
         let id = list.first()?;
         self.remove(list, id);
         Some(id)
     }
 
     /// Moves all of `from` to the end of `to`.
-    pub fn append(&mut self, to: &mut List, from: &mut List) {
+    pub fn append(&mut self, to: &mut List<I>, from: &mut List<I>) {
         if from.is_empty() {
             return;
         }
@@ -114,22 +163,22 @@ impl Links {
             }
         }
         to.tail = from.tail;
-        *from = List::EMPTY;
+        *from = List::default();
     }
 
-    pub fn after(&self, id: RequestId) -> Option<RequestId> {
-        let next = self.0[id.index()].next;
-        (next != NIL).then_some(RequestId(next))
+    pub fn after(&self, id: I) -> Option<I> {
+        let next = self.0[id.place() as usize].next;
+        (next != NIL).then_some(I::at(next))
     }
 
-    pub fn before(&self, id: RequestId) -> Option<RequestId> {
-        let previous = self.0[id.index()].previous;
-        (previous != NIL).then_some(RequestId(previous))
+    pub fn before(&self, id: I) -> Option<I> {
+        let previous = self.0[id.place() as usize].previous;
+        (previous != NIL).then_some(I::at(previous))
     }
 
     /// From the list's last request to its first.
-    pub fn newest_first(&self, list: &List) -> impl Iterator<Item = RequestId> + '_ {
-        let last = (list.tail != NIL).then_some(RequestId(list.tail));
+    pub fn newest_first(&self, list: &List<I>) -> impl Iterator<Item = I> + '_ {
+        let last = (list.tail != NIL).then_some(I::at(list.tail));
         std::iter::successors(last, |&id| self.before(id))
     }
 }

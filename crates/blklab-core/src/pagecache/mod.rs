@@ -21,7 +21,6 @@ mod config;
 mod pages;
 mod readahead;
 mod reclaim;
-mod round;
 mod shares;
 mod sync;
 mod throttle;

@@ -4,8 +4,8 @@
 //! (16 MiB of a file). Chunks exist only where pages are cached; emptied ones are reused. So the
 //! bookkeeping takes at most a byte per page of the files, and at most a chunk per cached page.
 
-use super::round::Round;
 use super::{BackingId, FileId, PAGE_BYTES, PageRange};
+use crate::containers::lists::{Links, List};
 
 pub(super) const LINE_PAGES: u64 = 64;
 pub(super) const LINES: usize = 64;
@@ -103,7 +103,8 @@ pub(super) struct Pages {
     pub chunks: Vec<Chunk>,
     free: Vec<u32>,
     /// Chunks with cached pages, in the order in which reclaim comes to them.
-    pub round: Round,
+    pub round: List<u32>,
+    neighbours: Links<u32>,
     pub cached: u64,
     pub dirty: u64,
     pub writeback: u64,
@@ -270,8 +271,16 @@ impl Pages {
             }
         };
         self.files[file.index()].chunks[index as usize] = slot;
-        self.round.push_back(slot);
+        self.neighbours.push_back(&mut self.round, slot);
         slot
+    }
+
+    /// The hand has passed the first chunk of the round, and comes to it last.
+    pub fn pass_first(&mut self) {
+        if let Some(slot) = self.neighbours.pop_front(&mut self.round) {
+            self.neighbours.push_back(&mut self.round, slot);
+        }
+        self.hand = 0;
     }
 
     /// Adds the pages of `mask` in the line of `page`, none of which is cached, to the cache; they
@@ -465,7 +474,7 @@ impl Pages {
                 if self.round.first() == Some(slot as u32) {
                     self.hand = 0;
                 }
-                self.round.remove(slot as u32);
+                self.neighbours.remove(&mut self.round, slot as u32);
             }
         }
     }

@@ -70,9 +70,7 @@ impl Pages {
             let (line, bit) = ((self.hand / LINE_PAGES) as u32, self.hand % LINE_PAGES);
             let present = if line < LINES as u32 { chunk.present & (u64::MAX << line) } else { 0 };
             if present == 0 {
-                self.round.remove(slot);
-                self.round.push_back(slot);
-                self.hand = 0;
+                self.pass_first();
                 visits -= 1;
                 continue;
             }

@@ -27,10 +27,10 @@ pub struct NoScheduler {
 
 /// The software queues of one hardware queue.
 struct HwQueue {
-    /// Those of CPUs in a row.
+    /// The CPUs that use it, which have neighbouring numbers.
     cpus: Range<usize>,
     waiting: usize,
-    /// The CPU whose turn it is (`dispatch_from`).
+    /// Where one request is taken from each CPU in turn, the next one comes from this CPU (`dispatch_from`).
     next: usize,
 }
 

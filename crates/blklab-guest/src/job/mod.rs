@@ -426,8 +426,7 @@ impl Job {
     }
 }
 
-/// Recorded I/O, prepared. Its cgroups are there.
-/// Its processes have the numbers from `first` on.
+/// Recorded I/O, prepared. Its cgroups are there, and its processes have the numbers from `first` on.
 fn replay(load: stored::Load, disk: &OfDisk<'_>, first: u32) -> Result<Replay, String> {
     let target = Target::model(disk.device, disk.capacity, &load)?;
     let replay = Replay::prepare(load, target)?.entering(cgroups::enter);

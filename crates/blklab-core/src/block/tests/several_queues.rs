@@ -96,7 +96,7 @@ fn requests_for_which_their_queue_has_no_tag_wait_there_whichever_queue_has_run(
         let mut rig = with_depth(scheduler, 2);
         let sectors: Vec<u64> = (1..=12).map(|n| 100 * n).collect();
         for (n, &sector) in sectors.iter().enumerate() {
-            // Most are of one queue, whose tags are taken when the other one runs.
+            // Three of four requests belong to the first queue, which has no free tag when the second one runs.
             submit(&mut rig, u16::from(n % 4 == 3), sector);
             rig.block.run_worker(rig.now, ProcessId(0), &mut rig.disk);
         }

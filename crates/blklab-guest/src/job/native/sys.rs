@@ -22,9 +22,7 @@ pub fn work_until(driver: &File, at: Nanos) -> io::Result<()> {
     if at <= clock() {
         return Ok(());
     }
-    // SAFETY: the kernel reads a number from the address.
-    let result = unsafe { libc::ioctl(driver.as_raw_fd(), WORK, &at.0) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    give(driver, WORK, &at.0)
 }
 
 /// What I/O of this thread costs (`struct costs`).
@@ -42,23 +40,19 @@ pub struct ThreadCosts {
     pub complete_ns: u64,
 }
 
-/// The calling thread stays on the modelled CPU of this number; there are as many as the kernel has queues for. An error
-/// if its queues do not know CPUs.
+/// The calling thread stays on the modelled CPU of this number, counted round. An error if the kernel has queues for one CPU
+/// only.
 pub fn stay_on(driver: &File, number: u64) -> io::Result<()> {
     /// `BLKLAB_STAY`.
     const STAY: libc::Ioctl = opcode::write::<u64>(b'B', 20) as libc::Ioctl;
-    // SAFETY: the kernel reads a number from the address.
-    let result = unsafe { libc::ioctl(driver.as_raw_fd(), STAY, ptr::from_ref(&number)) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    give(driver, STAY, &number)
 }
 
 /// From now on the kernel charges this thread's I/O. An error if it cannot.
 pub fn charge_thread(driver: &File, costs: &ThreadCosts) -> io::Result<()> {
     /// `BLKLAB_THREAD`.
     const THREAD: libc::Ioctl = opcode::write::<ThreadCosts>(b'B', 18) as libc::Ioctl;
-    // SAFETY: the kernel reads five numbers from the address.
-    let result = unsafe { libc::ioctl(driver.as_raw_fd(), THREAD, ptr::from_ref(costs)) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    give(driver, THREAD, costs)
 }
 
 /// Tells that driver that a run begins.
@@ -75,8 +69,14 @@ pub fn forget_measurements(driver: &File) -> io::Result<()> {
     call(driver, UNMEASURED)
 }
 
+/// A request that takes no argument.
 fn call(driver: &File, request: libc::Ioctl) -> io::Result<()> {
-    // SAFETY: these requests take no argument.
-    let result = unsafe { libc::ioctl(driver.as_raw_fd(), request) };
+    give(driver, request, &())
+}
+
+/// A request that reads a `T`, whose size is part of its number.
+fn give<T>(driver: &File, request: libc::Ioctl, value: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads no more than the value from the address.
+    let result = unsafe { libc::ioctl(driver.as_raw_fd(), request, ptr::from_ref(value)) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

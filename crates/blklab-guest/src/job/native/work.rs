@@ -41,7 +41,7 @@ impl Stay {
 
     /// The calling thread stays on the CPU of that number.
     pub fn stay_on(&self, number: u64) {
-        // A kernel whose queues do not know CPUs has one for all.
+        // A kernel without `cpus.patch` refuses this. It has one queue for all CPUs.
         let _ = self.0.as_ref().map(|driver| sys::stay_on(driver, number));
     }
 }
