@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import blklab
-from blklab.api.bisect import Step, search
+from blklab.api.bisect import search
+from blklab.api.candidates import Line, Step
 from blklab.api.names import DEFAULT_KERNEL
 from blklab.errors import InputError
 from blklab.rigs.kernel import cache
@@ -76,12 +78,12 @@ def test_the_first_other_kernel_is_found_in_few_runs(drawn: tuple[int, int]) -> 
     count, first = drawn
     runs: list[str] = []
 
-    def run(step: Step) -> Timeline:
-        runs.append(step.label)
-        return timeline(("read", 8 if int(step.label) >= first else 0, 8, 1))
+    def run(kernel: str) -> Timeline:
+        runs.append(kernel)
+        return timeline(("read", 8 if int(kernel) >= first else 0, 8, 1))
 
-    steps = [Step(str(number), str) for number in range(count)]
-    found = search(steps, run, times=False)
+    steps = [Step(str(number), partial(str, number)) for number in range(count)]
+    found = search(Line(steps), run, times=False)
     if first == count:
         assert (found.first, runs) == (None, ["0", str(count - 1)])
     else:

@@ -157,7 +157,8 @@ def test_a_tarball_that_is_none_or_holds_no_linux_is_refused_and_leaves_nothing(
 
 
 def test_a_source_that_is_nothing_is_refused(debian: fake_linux.Mirror, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no directory, no tarball, and no version"):
+    said = "no directory, no tarball, no DIRECTORY@COMMIT, and no version"
+    with pytest.raises(InputError, match=said):
         source.find("nowhere/linux", Steps())
     with pytest.raises(InputError, match="not a Linux source"):
         source.find(str(tmp_path), Steps())

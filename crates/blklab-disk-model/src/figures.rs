@@ -147,6 +147,8 @@ pub static FIGURES: &[Figure] = &[
         "4 KiB writes from the disk's start, 32 at a time, none merged",
     ),
     figure("rand_read_qd1_iops", "1/s", Measure::Random(Op::Read, 1), "random 4 KiB reads, one at a time"),
+    figure("rand_read_qd2_iops", "1/s", Measure::Random(Op::Read, 2), "random 4 KiB reads, 2 at a time"),
+    figure("rand_read_qd4_iops", "1/s", Measure::Random(Op::Read, 4), "random 4 KiB reads, 4 at a time"),
     figure("rand_read_qd8_iops", "1/s", Measure::Random(Op::Read, 8), "random 4 KiB reads, 8 at a time"),
     figure("rand_read_8k_qd8_iops", "1/s", Measure::Random8(Op::Read, 8), "random 8 KiB reads, 8 at a time"),
     figure("rand_read_qd16_iops", "1/s", Measure::Random(Op::Read, 16), "random 4 KiB reads, 16 at a time"),

@@ -408,9 +408,14 @@ fn a_random_reader_beside_a_stream_waits_as_long_as_on_real_drives_and_no_longer
         let (reads, longest) = beside_a_stream(&model);
         println!("{name}: {reads} random reads in 30 s, the longest {longest:?}, bound {:?}", bound.reads);
         assert!(longest <= bound.reads, "{name}: {longest:?} of {:?}", bound.reads);
+        assert!(reads >= 100, "{name}: {reads} reads in 30 s");
+        // A drive that takes batches has the read in the next one; an old WD Green let no read wait either
+        // (OpenZFS issue 10253).
+        if model.parameters().iter().any(|row| row.key == "ncq_batch" && row.value != "1") {
+            continue;
+        }
         // OpenZFS commit 6f5aac3c: 1 to 4 s by model, some fifteen reads after each.
         assert!((1.0..4.0).contains(&longest.as_secs_f64()), "{name}: {longest:?}");
-        assert!(reads >= 100, "{name}: {reads} reads in 30 s");
     }
 }
 

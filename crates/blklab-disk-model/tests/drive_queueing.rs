@@ -14,7 +14,7 @@ fn model(name: &str) -> DiskModel {
     catalogue::model(name).expect("a shipped disk")
 }
 
-/// Hard disks by transport.
+/// Hard disks by transport, without the one that was measured: its figures are in its file.
 fn shipped(transport: &str) -> Vec<(&'static str, DiskModel)> {
     let names = ["desktop-5900rpm", "sas-10k", "st3320620as", "wd10ezrx"];
     let all = names.map(|name| (name, model(name)));

@@ -1,34 +1,22 @@
-"""``blklab.bisect``: the first kernel or patch that issues other requests."""
+"""``blklab.bisect``: the first kernel, patch or commit that issues other requests."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
+from blklab.api import candidates
+from blklab.api.candidates import Candidates, Step
 from blklab.api.explain import explain
-from blklab.api.kernels import build_kernel
 from blklab.api.listener import SILENT, Listener
 from blklab.base.catalogue import Entry
 from blklab.domain import specs
 from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
-from blklab.errors import InputError
-from blklab.rigs.kernel import cache
+from blklab.errors import InputError, RunError
 from blklab.timelines import window
 from blklab.timelines.difference import Difference, first_difference
 from blklab.timelines.timeline import Timeline
-
-
-@dataclass(frozen=True)
-class Step:
-    """A kernel of the search."""
-
-    label: str
-    """A kernel's name, or a patch's file."""
-    kernel: Callable[[], str]
-    """Its key; builds it if it is not there."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +27,12 @@ class Bisected:
     disk: str
     scheduler: str
     labels: tuple[str, ...]
-    """All kernels, or the patches after the first kernel, in order."""
+    """All kernels, or the patches after the first kernel, in order; of a git repository the commits
+    that were found to be like the first one, and the answer."""
     same: Mapping[str, bool]
     """The kernels that were run: whether their requests are the first one's."""
     first: str | None
-    """The first kernel or patch with other requests; None if the last one has none."""
+    """The first kernel, patch or commit with other requests; None if the last one has none."""
     last_same: str
     """The one before it."""
     difference: Difference | None
@@ -52,6 +41,8 @@ class Bisected:
     """Compared requests of the good kernel."""
     left_out: int
     """Later requests of it, which were not compared: a run keeps the first 100,000."""
+    unusable: tuple[str, ...] = ()
+    """Commits that could not be built, any of which may be the first one instead."""
 
     def sentence(self) -> str:
         """The answer in a sentence."""
@@ -60,8 +51,11 @@ class Bisected:
             return f"{where}: all {self.requests:,} requests are the same under {self.labels[-1]}"
         count = self.difference.index
         same = f"the first {count:,} are those of {self.last_same}, then " if count else "at once "
+        several = f", or one of {len(self.unusable)} that could not be built,"
+        unsure = several if self.unusable else ""
         return (
-            f"{where}: {self.first} is the first with other requests: {same}{self.difference.text}"
+            f"{where}: {self.first}{unsure} is the first with other requests: "
+            f"{same}{self.difference.text}"
         )
 
 
@@ -73,6 +67,8 @@ def bisect(
     bad: str | None = None,
     through: Sequence[str] = (),
     patches: Sequence[str | os.PathLike[str]] = (),
+    git: str | os.PathLike[str] | None = None,
+    paths: Sequence[str] = (),
     scheduler: str | SchedulerSpec = "mq-deadline",
     times: bool = False,
     seed: int = 1,
@@ -80,7 +76,7 @@ def bisect(
     host: Mapping[str, int] | None = None,
     listener: Listener = SILENT,
 ) -> Bisected:
-    """Find the first kernel, or the first patch of a series, whose requests are not `good`'s.
+    """Find the first kernel, patch of a series, or commit, whose requests are not `good`'s.
 
     Guests run in virtual time and repeat exactly, so that a single other request is a change of
     behaviour. Between two kernels that differ the search halves the list: the kernels before the
@@ -89,11 +85,15 @@ def bisect(
     Args:
         job: a fio job or a recording, run by blklab's own driver.
         disk, scheduler, seed, host: as of `explain`.
-        good: a kernel of `list_kernels`; with `patches` a source as of `build_kernel`.
-        bad: a kernel of `list_kernels`; not with `patches`.
+        good: a kernel of `list_kernels`; with `patches` a source as of `build_kernel`; with `git` a
+            commit, by any name that git knows.
+        bad: a kernel of `list_kernels`; with `git` a commit; not with `patches`.
         through: the kernels between them, in order. None: all built kernels without changes whose
             version is between theirs.
         patches: a series for `good`, in order; a prefix is built when the search needs it.
+        git: a repository, which is only read: its commits between the two are built as the search
+            needs them; those that cannot be built are left out.
+        paths: with `git` only commits that change these files or directories.
         times: also requests at another time are other ones.
         until: the end of the compared part: ``2s``. None is the run's end.
 
@@ -102,11 +102,9 @@ def bisect(
         blklab.errors.RunError: a run or a build failed.
     """
     entry = specs.workload(job)
-    if patches and (bad is not None or through):
-        raise InputError("--patch: the series ends with its last patch; omit --bad and --through")
-    steps = _series(good, patches, listener) if patches else _kernels(good, bad, through)
+    among = _candidates(good, bad, through, patches, git, paths, listener)
 
-    def timeline(step: Step) -> Timeline:
+    def timeline(kernel: str) -> Timeline:
         return explain(
             entry,
             disk=disk,
@@ -115,22 +113,23 @@ def bisect(
             requests=window.KEPT,
             seed=seed,
             host=host,
-            rig=RigSpec("kernel", kernel=step.kernel(), driver="native"),
+            rig=RigSpec("kernel", kernel=kernel, driver="native"),
         )
 
-    found = search(steps, timeline, times=times)
+    found = search(among, timeline, times=times)
     reference = found.reference
     return Bisected(
         entry.name,
         reference.disk,
         reference.scheduler,
-        tuple(step.label for step in steps),
+        among.labels,
         found.same,
         found.first,
         found.last_same,
         found.difference,
         len(reference.requests),
         reference.requests_left_out,
+        among.unusable if found.first is not None else (),
     )
 
 
@@ -145,72 +144,61 @@ class Found:
     difference: Difference | None
 
 
-def search(steps: Sequence[Step], run: Callable[[Step], Timeline], *, times: bool) -> Found:
-    """Halve `steps` to the first that differs from step 0; the difference is to the step before
-    it, which may itself have other times than step 0."""
-    reference = run(steps[0])
-    same = {steps[0].label: True}
-    runs = {0: reference}
-
-    def differs(at: int) -> bool:
-        runs[at] = run(steps[at])
-        differing = first_difference(reference, runs[at], times=times) is not None
-        same[steps[at].label] = not differing
-        return differing
-
-    low, high = 0, len(steps) - 1
-    if not differs(high):
-        return Found(reference, same, None, steps[high].label, None)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if differs(middle) else (middle, high)
-    difference = first_difference(runs[low], runs[high], times=times)
-    return Found(reference, same, steps[high].label, steps[low].label, difference)
-
-
-def _series(good: str, patches: Sequence[str | os.PathLike[str]], listener: Listener) -> list[Step]:
-    """The source without patches, and with more and more of them."""
-    files = [Path(file) for file in patches]
-    for file in files:
-        if not file.is_file():
-            raise InputError(f"--patch: no file '{file}'")
-    names = [file.name for file in files]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(f"--patch: {twice} is there twice; each patch needs a name of its own")
-
-    def built(count: int) -> Callable[[], str]:
-        return lambda: build_kernel(good, files[:count], listener=listener).kernel.key
-
-    steps = [Step(good, built(0))]
-    return steps + [Step(name, built(number)) for number, name in enumerate(names, 1)]
+def search(among: Candidates, run: Callable[[str], Timeline], *, times: bool) -> Found:
+    """Narrow `among` to the first kernel that differs from the reference; the difference is to the
+    last one that does not, which may itself have other times than the reference. `run` makes the
+    timeline of a kernel's key."""
+    reference = run(among.first.kernel())
+    same = {among.first.label: True}
+    like, other = reference, None
+    last_same = among.first
+    step: Step | None = among.last
+    while step is not None:
+        try:
+            kernel = step.kernel()
+        except RunError:
+            if not among.without(step):
+                raise
+        else:
+            made = run(kernel)
+            differs = first_difference(reference, made, times=times) is not None
+            same[step.label] = not differs
+            if step is among.last and not differs:
+                return Found(reference, same, None, step.label, None)
+            among.tried(step, differs=differs)
+            if differs:
+                other = made
+            else:
+                like, last_same = made, step
+        step = among.middle()
+    assert other is not None
+    difference = first_difference(like, other, times=times)
+    return Found(reference, same, among.last.label, last_same.label, difference)
 
 
-def _kernels(good: str, bad: str | None, through: Sequence[str]) -> list[Step]:
-    """The kernels from `good` to `bad`."""
+def _candidates(
+    good: str,
+    bad: str | None,
+    through: Sequence[str],
+    patches: Sequence[str | os.PathLike[str]],
+    git: str | os.PathLike[str] | None,
+    paths: Sequence[str],
+    listener: Listener,
+) -> Candidates:
+    """Which of the three it is. InputError where they are mixed."""
+    if paths and git is None:
+        raise InputError("--path: only with --git")
+    if patches:
+        if bad is not None or through or git is not None:
+            raise InputError(
+                "--patch: the series ends with its last patch; omit --bad, --through and --git"
+            )
+        return candidates.series(good, patches, listener)
     if bad is None:
-        raise InputError("--bad: expected a kernel, or with --patch a series of patches")
-    ends = cache.find(good), cache.find(bad)
-    if ends[0].key == ends[1].key:
-        raise InputError(f"--good and --bad: {good} and {bad} are the same kernel")
+        of_git = "a commit" if git is not None else "a kernel, or with --patch a series of patches"
+        raise InputError(f"--bad: expected {of_git}")
+    if git is None:
+        return candidates.kernels(good, bad, through)
     if through:
-        between = [(name, cache.find(name).key) for name in through]
-    else:
-        versions = [_numbers(end.version) for end in ends]
-        unchanged = {
-            kernel.version: kernel.key
-            for kernel in reversed(cache.kernels())
-            if not kernel.changes and min(versions) < _numbers(kernel.version) < max(versions)
-        }
-        newest_last = sorted(unchanged, key=_numbers, reverse=versions[0] > versions[1])
-        between = [(version, unchanged[version]) for version in newest_last]
-    named = [(good, ends[0].key), *between, (bad, ends[1].key)]
-    labels = [label for label, _ in named]
-    if twice := next((label for label in labels if labels.count(label) > 1), None):
-        raise InputError(f"--through: {twice} is there twice")
-    return [Step(label, partial(str, key)) for label, key in named]
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """``7.3.4``, ``7.4-rc1`` and so on as numbers, to be compared."""
-    parts = version.split("-", maxsplit=1)[0].split(".")
-    return tuple(int(part) if part.isdigit() else 0 for part in parts)
+        raise InputError("--through: not with --git, which searches the commits")
+    return candidates.history(git, good, bad, paths, listener)

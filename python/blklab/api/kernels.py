@@ -125,8 +125,8 @@ def build_kernel(
     """Build Linux as a program and store it, or take it from the cache. Needs no root.
 
     Args:
-        source: a version (``7.3``, ``6.12.107``), a tarball or a directory; None is the default
-            version.
+        source: a version (``7.3``, ``6.12.107``), a tarball, a directory, or a commit of a git
+            repository (``DIRECTORY@COMMIT``); None is the default version.
         patches: files, applied as by ``patch -p1``, in this order.
         name: name of the kernel; None: made from source and patches.
         added: C files for the kernel's ``block/``; one replaces a file of the same name.
@@ -200,7 +200,8 @@ def kernel_source(file: str, source: str | None = None, *, listener: Listener = 
 
     with listener.building() as steps:
         found = sources.find(source, steps)
-    return sources.file(found, file)
+        with sources.held(found, steps):
+            return sources.file(found, file)
 
 
 def run_in_kernel(

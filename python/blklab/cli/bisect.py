@@ -1,4 +1,4 @@
-"""``blklab bisect``: the first kernel or patch that issues other requests."""
+"""``blklab bisect``: the first kernel, patch or commit that issues other requests."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ def bisect(
         str,
         typer.Option(
             help="The first kernel, of 'blklab kernel list'; with --patch a source: a version, a "
-            "tarball or a directory.",
+            "tarball or a directory; with --git a commit.",
             autocompletion=complete.kernel,
         ),
     ],
     bad: Annotated[
-        str | None, typer.Option(help="The last kernel.", autocompletion=complete.kernel)
+        str | None,
+        typer.Option(help="The last kernel, or commit.", autocompletion=complete.kernel),
     ] = None,
     through: Annotated[
         list[str] | None,
@@ -51,6 +52,20 @@ def bisect(
     patch: Annotated[
         list[Path] | None,
         typer.Option(help="A patch of a series on top of --good; repeatable, in order."),
+    ] = None,
+    git: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIRECTORY",
+            help="A git repository of Linux, which is only read: searches the commits between "
+            "--good and --bad, and builds those that it needs.",
+        ),
+    ] = None,
+    path: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --git only commits that change this file or directory; repeatable.",
+        ),
     ] = None,
     scheduler: Annotated[
         str, typer.Option(help="name[:tunable=value,...].", autocompletion=complete.scheduler)
@@ -68,7 +83,7 @@ def bisect(
     host: HostValues = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
-    """Find the first kernel, or the first patch of a series, that issues other requests."""
+    """Find the first kernel, patch of a series, or commit that issues other requests."""
     found = blklab.bisect(
         job,
         disk=disk,
@@ -76,6 +91,8 @@ def bisect(
         bad=bad,
         through=through or (),
         patches=patch or (),
+        git=git,
+        paths=path or (),
         scheduler=scheduler,
         times=times,
         seed=seed,
@@ -86,16 +103,24 @@ def bisect(
     if as_json:
         console.print_json(plain(found) | {"answer": found.sentence()})
     else:
-        _print(found)
+        _print(found, subjects=git is not None)
 
 
-def _print(found: Bisected) -> None:
+def _print(found: Bisected, *, subjects: bool) -> None:
+    """With `subjects` labels are commits with theirs, which fit into no column."""
     print(console.folded(shown(found.sentence()), "", ""))
-    ran = [label for label in found.labels if label in found.same]
+    place = {label: number for number, label in enumerate(found.labels)}
+    # Commits beyond the answer are no part of the way to it, and stand behind.
+    ran = sorted(found.same, key=lambda label: place.get(label, len(place)))
     told = ", ".join(f"{label}: {'same' if found.same[label] else 'other'}" for label in ran)
     print(console.folded(shown(f"runs: {told}"), "", "  "))
-    if found.difference is not None:
+    if found.difference is not None and found.first is not None:
         print()
-        print_difference(found.difference, shown(found.last_same), shown(found.first or ""))
+        sides = [
+            label.split()[0] if subjects else label for label in (found.last_same, found.first)
+        ]
+        print_difference(found.difference, *map(shown, sides))
+    notes = [f"could not be built: {label}" for label in found.unusable]
     if found.left_out:
-        console.print_notes([f"{found.left_out:,} later requests were not compared"])
+        notes.append(f"{found.left_out:,} later requests were not compared")
+    console.print_notes(notes)

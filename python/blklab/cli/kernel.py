@@ -36,7 +36,8 @@ def build(
     source: Annotated[
         str | None,
         typer.Option(
-            help="Version (7.3, 6.12.107), tarball, or your own directory. "
+            help="Version (7.3, 6.12.107), tarball, your own directory, or a commit of it "
+            "(DIRECTORY@COMMIT). "
             f"[default: {DEFAULT_KERNEL}]",
         ),
     ] = None,

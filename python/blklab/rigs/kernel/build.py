@@ -92,7 +92,7 @@ def build(
     refresh: bool = False,
     steps: Steps | None = None,
 ) -> Built:
-    """The kernel of `what` (a version, a tarball, a directory) with patches, built if necessary.
+    """The kernel of `what` (as of `source.find`) with patches, built if necessary.
 
     `added_files` are C files that go to ``block/`` after all patches; `options` are
     ``NAME=VALUE`` of the kernel's configuration. The kernel is named `name`, or after source,
@@ -107,12 +107,13 @@ def build(
     if os.uname().machine != "x86_64":
         raise InputError(f"user-mode Linux is built here on x86_64 only, not {os.uname().machine}")
     place = source.find(what, steps, refresh=refresh)
-    own = _own_patches(place, steps)
-    files = source.files(place) if place.own else {}
-    order = _Order(place, files, [*own, *texts], files_added, fragment)
-    found = cache.by_key(order.key)
-    fresh = found is None
-    kernel = found or _build(order, jobs or len(os.sched_getaffinity(0)), steps)
+    with source.held(place, steps):
+        own = _own_patches(place, steps)
+        files = source.files(place) if place.own else {}
+        order = _Order(place, files, [*own, *texts], files_added, fragment)
+        found = cache.by_key(order.key)
+        fresh = found is None
+        kernel = found or _build(order, jobs or len(os.sched_getaffinity(0)), steps)
     called = wanted or order.name or kernel.key
     if called not in kernel.names:
         cache.give_name(called, kernel.key)
@@ -148,7 +149,7 @@ def _fits(patch: bytes, place: Source) -> bool:
 
 
 def _build(order: _Order, jobs: int, steps: Steps) -> Kernel:
-    place = cache.root() / "trees" / cache.key_of(order.source.identity)
+    place = cache.root() / "trees" / cache.key_of(order.source.built_over)
     place.mkdir(parents=True, exist_ok=True)
     with cache.locked(
         place, lambda: steps.note("waiting for another build of the same source")

@@ -133,10 +133,11 @@ class Kernel:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """The difference from the published kernel; a user's directory may contain anything."""
+        """The difference from the published kernel; a user's directory and its commits may contain
+        anything."""
         patches = ", ".join(label for label in self.patches if label not in OWN_PATCHES)
         found = (
-            self.source if self.base.startswith("directory ") else "",
+            self.source if self.base.startswith(("directory ", "commit ")) else "",
             f"patched with {patches}" if patches else "",
             f"with {', '.join(self.added)}" if self.added else "",
         )

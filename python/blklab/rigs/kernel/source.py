@@ -1,4 +1,4 @@
-"""The source of a kernel: a version, a tarball, or the user's directory."""
+"""The source of a kernel: a version, a tarball, the user's directory, or a commit of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import re
 import subprocess
 import tarfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import IO
@@ -19,7 +20,7 @@ from debian.debian_support import NativeVersion
 from blklab.base import homes
 from blklab.base.steps import Steps
 from blklab.errors import InputError, nearest
-from blklab.rigs.kernel import DEFAULT_VERSION, cache, mirror
+from blklab.rigs.kernel import DEFAULT_VERSION, cache, commits, mirror
 from blklab.rigs.kernel.errors import KernelError
 
 # A third of the source's size, and not needed for user-mode Linux. The Kconfig files and Makefiles
@@ -37,6 +38,7 @@ _LEFT_OUT_SUFFIXES = (".c", ".h", ".S", ".dts", ".dtsi")
 _TARBALLS = (".tar", ".tar.xz", ".tar.gz", ".tar.bz2", ".tgz", ".txz")
 _VERSION = re.compile(r"\d+(\.\d+)*(-[\w.+~]+|[~][\w.+~-]+)?")
 _BLOCK_BYTES = 1 << 20
+_LACKS = "it has no Kconfig and arch/um"
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,18 @@ class Source:
     """The default name of a kernel from it."""
     own: bool = False
     """The user's directory."""
+    commit: commits.Commit | None = None
+    """Its files are there only while the source is `held`."""
+
+    @property
+    def built_over(self) -> str:
+        """Equal for sources of which one is built over the other's objects."""
+        return f"repository {self.commit.repository}" if self.commit else self.identity
 
 
 def find(what: str | None, steps: Steps, *, refresh: bool = False) -> Source:
-    """The source for a directory, a tarball or a version; fetched and unpacked if necessary.
+    """The source for a directory, a commit, a tarball or a version; fetched and unpacked if
+    necessary.
 
     A version comes from the cache if one matches; with `refresh` it is the mirror's newest.
     """
@@ -66,11 +76,27 @@ def find(what: str | None, steps: Steps, *, refresh: bool = False) -> Source:
         return _directory(path)
     if path.is_file():
         return _tarball(path.absolute(), steps)
+    if (commit := commits.find(what)) is not None:
+        return _commit(commit)
     if _VERSION.fullmatch(what):
         return _version(what, steps, refresh)
     raise InputError(
-        f"--source: '{what}': no directory, no tarball, and no version such as {DEFAULT_VERSION}"
+        f"--source: '{what}': no directory, no tarball, no DIRECTORY@COMMIT, "
+        f"and no version such as {DEFAULT_VERSION}"
     )
+
+
+@contextmanager
+def held(source: Source, steps: Steps) -> Iterator[None]:
+    """The source's files are there, and no other call replaces them."""
+    if source.commit is None:
+        yield
+        return
+    patterns = [f"/{place}/**/*{suffix}" for place in LEFT_OUT for suffix in _LEFT_OUT_SUFFIXES]
+    with commits.checked_out(source.commit, patterns, steps):
+        if not _is_linux(source.top):
+            raise InputError(f"--source: {source.label}: not a Linux source: {_LACKS}")
+        yield
 
 
 def files(source: Source) -> dict[str, os.stat_result]:
@@ -96,14 +122,25 @@ def file(source: Source, name: str) -> bytes:
 
 def _directory(path: Path) -> Source:
     top = path.resolve()
-    if not (top / "Kconfig").is_file() or not (top / "arch/um").is_dir():
-        raise InputError(f"--source: {path}: not a Linux source: it has no Kconfig and arch/um")
+    if not _is_linux(top):
+        raise InputError(f"--source: {path}: not a Linux source: {_LACKS}")
     built_in = [name for name in (".config", "include/config") if (top / name).exists()]
     if built_in and not (top / ".git").exists():
         raise InputError(
             f"--source: {path}: contains a build ({built_in[0]}); first run 'make mrproper' in it"
         )
     return Source(top, f"directory {top}", str(path), top.name, own=True)
+
+
+def _is_linux(top: Path) -> bool:
+    return (top / "Kconfig").is_file() and (top / "arch/um").is_dir()
+
+
+def _commit(commit: commits.Commit) -> Source:
+    label = f"{commit.repository}@{commit.short}"
+    name = f"{commit.repository.name}-{commit.short}"
+    identity = f"commit {commit.hash}"
+    return Source(commits.place(commit), identity, label, name, commit=commit)
 
 
 def _tarball(path: Path, steps: Steps) -> Source:
