@@ -41,9 +41,6 @@ MUTANTS_TESTS ?= scheduler
 # File systems in which `make verify` has files.
 FILE_SYSTEMS := ext4 xfs
 
-# Disks with as many hardware queues as the host has CPUs; in the other matrix each disk has one.
-SEVERAL_QUEUES := 950pro-256gb pm983-960gb optane-900p
-
 # The commit with which `make bench` compares the simulator's speed.
 BENCH_BASE ?= HEAD~1
 
@@ -177,7 +174,6 @@ docs: $(VENV)/.dev  ## The documentation, links checked, in site/
 verify: $(VENV)/.built  ## The simulator against the real kernel: the whole matrix
 	$(BIN)/blklab kernel build
 	$(BIN)/blklab verify --out docs/data/verify.json
-	$(BIN)/blklab verify $(SEVERAL_QUEUES:%=--disk %) --out docs/data/verify-queues.json
 	$(BIN)/blklab kernel build --config XFS_FS=y --config BTRFS_FS=y --config F2FS_FS=y --name file-systems
 	$(BIN)/blklab verify $(FILE_SYSTEMS:%=--fs %) --kernel file-systems --out docs/data/verify-files.json
 

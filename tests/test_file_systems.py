@@ -114,7 +114,7 @@ def test_an_overwrite_moves_data_in_btrfs_only_and_the_result_says_so(kernel: ca
         assert [note for note in real.notes if "moved" in note] == moved
 
 
-SSD, NVME, HDD = "su800-128gb", "950pro-256gb:hw_queues=1", "wd10ezrx"
+SSD, NVME, HDD = "su800-128gb", "950pro-256gb", "wd10ezrx"
 
 
 @pytest.mark.parametrize(
@@ -128,13 +128,15 @@ SSD, NVME, HDD = "su800-128gb", "950pro-256gb:hw_queues=1", "wd10ezrx"
         # read too. A mount on this disk takes long. Slices of writeback end when the flusher, which
         # sleeps for a request, has submitted them. ext4 commits after five seconds.
         ("ext4", "copy-buffered", HDD, "bfq:low_latency=0"),
-        ("ext4", "copy-buffered", NVME, "none"),
+        ("ext4", "copy-buffered", f"{NVME}:hw_queues=1", "none"),
         # A full memory.
         ("xfs", "streams-buffered", HDD, "bfq"),
         # The journal: what fsync commits, shared commits, its record before all others.
         ("ext4", "commits", SSD, "none"),
         ("ext4:lazytime", "commits", SSD, "mq-deadline"),
         ("xfs:lazytime", "commits", NVME, "kyber"),
+        # A queue with nothing to dispatch is not run after a completion.
+        ("ext4", "commits", NVME, "bfq"),
         ("ext4", "commits", NVME, "bfq:low_latency=0"),
         ("ext4", "write-seq-fsync", HDD, "kyber"),
         # Several processes write and sync one file: its lock, the order in which they are woken.
@@ -144,6 +146,8 @@ SSD, NVME, HDD = "su800-128gb", "950pro-256gb:hw_queues=1", "wd10ezrx"
         ("xfs", "commits", HDD, "mq-deadline"),
         ("xfs", "write-seq-fsync", SSD, "bfq"),
         ("xfs", "deliveries-buffered", SSD, "kyber"),
+        # With the throttling of a disk at rest, whatever the mount has written.
+        ("xfs", "deliveries-buffered", NVME, "none"),
         ("xfs", "log-and-reads", SSD, "bfq"),
         # Bios of 4,096 folios.
         ("xfs", "copy-buffered", NVME, "bfq"),

@@ -26,11 +26,9 @@ DATA = Path(__file__).parents[1] / "docs/data"
 
 IN_FILE_SYSTEMS = ("ext4", "xfs")
 """Those of `make verify`."""
-SEVERAL_QUEUES = ("950pro-256gb", "pm983-960gb", "optane-900p")
-"""Its disks that keep all their hardware queues."""
 
 
-@pytest.fixture(scope="module", params=["verify", "verify-files", "verify-queues"])
+@pytest.fixture(scope="module", params=["verify", "verify-files"])
 def kept(request: pytest.FixtureRequest) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((DATA / f"{request.param}.json").read_text())
     found["table"] = request.param
@@ -45,8 +43,6 @@ def planned(table: str) -> dict[tuple[str, str, str], Planned]:
     """The cells of a table, in their order."""
     in_files = table == "verify-files"
     places = matrix.FILE_SYSTEM_PLACES if in_files else matrix.PLACES
-    if table == "verify-queues":
-        places = matrix.places(SEVERAL_QUEUES)
     loads = matrix.smaller(matrix.LOADS) if in_files else matrix.LOADS
     every = plan(places, (), loads)
     if in_files:

@@ -9,16 +9,7 @@ from parts.text import code, data, table
 
 def verify() -> str:
     """The last table of ``blklab verify``, from ``docs/data/verify.json``."""
-    return _by_disk_and_scheduler("verify")
-
-
-def verify_queues() -> str:
-    """The same of NVMe disks with several hardware queues."""
-    return _by_disk_and_scheduler("verify-queues")
-
-
-def _by_disk_and_scheduler(name: str) -> str:
-    kept = _verified(name)
+    kept = _verified()
     places = {cell["place"]: cell["disk"] for cell in kept["cells"]}
     rows = table(
         (
@@ -39,7 +30,7 @@ def _by_disk_and_scheduler(name: str) -> str:
         f"order their mean. {share} cells are within the bar, and in {kept['equal']} all figures "
         f"are the same; the worst figure is {kept['worst']:.0%} off. Made with blklab "
         f"{kept['version']} against {kept['kernel']}, seed {kept['seed']}{_queue(kept)}. Each cell "
-        f"is in `docs/data/{name}.json`.\n"
+        f"is in `docs/data/verify.json`.\n"
     )
 
 

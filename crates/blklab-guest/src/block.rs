@@ -161,6 +161,23 @@ impl Block {
             .map_err(|error| format!("{folder}/{name}={value}: refused: {error}"))
     }
 
+    /// Throttling of writeback has as many places again as on a new disk, which a change of its target gives it
+    /// (`wbt_update_limits`). Without throttling, as under bfq, nothing changes.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn reset_throttling(&self) -> Result<(), String> {
+        let file = Path::new("queue/wbt_lat_usec");
+        // The file of a disk that never had it cannot be read.
+        let target = self.read(file).ok().and_then(|text| text.parse::<u64>().ok());
+        let Some(target_us) = target.filter(|&us| us > 0) else { return Ok(()) };
+        for us in [target_us + 1, target_us] {
+            let path = self.directory.join(file);
+            fs::write(&path, us.to_string()).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+
     /// All readable values of `folder`.
     pub fn values(&self, folder: &str) -> BTreeMap<String, String> {
         let files = fs::read_dir(self.directory.join(folder)).into_iter().flatten().flatten();
@@ -223,6 +240,18 @@ mod tests {
         }
         let block = Block::at(folder.path().to_owned());
         (folder, block)
+    }
+
+    #[test]
+    fn throttling_keeps_its_target_and_stays_off_where_it_is() {
+        let (folder, block) = disk();
+        assert_eq!(block.reset_throttling(), Ok(()));
+        let file = folder.path().join("queue/wbt_lat_usec");
+        for text in ["2000", "0"] {
+            fs::write(&file, format!("{text}\n")).expect("written");
+            assert_eq!(block.reset_throttling(), Ok(()));
+            assert_eq!(fs::read_to_string(&file).expect("there").trim(), text);
+        }
     }
 
     #[test]

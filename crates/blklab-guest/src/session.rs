@@ -51,6 +51,11 @@ const SCHEDULER_SETTLES_AT_LEAST: Duration = Duration::from_millis(250);
 /// (its page cache counts this time).
 const RUN_BEGINS: Duration = Duration::from_nanos(blklab_core::ticks::BEGINS.0);
 
+/// Writes of a mount or a preparation double the places of writeback's throttling, on NVMe up to 64 times, and each
+/// step back takes half a second. So all are taken back this long before a run, when the window of 100 ms that then
+/// lasts has ended.
+const THROTTLING_RESTS: Duration = Duration::from_millis(500);
+
 /// If something has taken longer, it begins so many ticks later, or a multiple: then the buckets of the timer wheel's first
 /// levels end where they would have (`LVL_GRAN`). With ticks of 10 ms, 512 would take longer than writeback remembers a
 /// bandwidth.
@@ -356,7 +361,10 @@ fn work(
         true => run_begins(since_boot, ticks::tick_ns().cast_unsigned()),
         false => since_boot + SCHEDULER_SETTLES_AT_LEAST,
     };
-    ticks::wait_for_one(begins).map_err(|error| format!("timer slack: {error}"))?;
+    let until = |time| ticks::wait_for_one(time).map_err(|error| format!("timer slack: {error}"));
+    until(begins.saturating_sub(THROTTLING_RESTS))?;
+    block.reset_throttling()?;
+    until(begins)?;
     // Until now a program's server may have worked in the background: its I/O is not the run's.
     let before = block.counters()?;
     let epoch = clock();

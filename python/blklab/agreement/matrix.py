@@ -49,9 +49,6 @@ class DiskCase:
     seconds: float
 
 
-# A guest has one CPU, and so one hardware queue.
-_ONE_QUEUE = "hw_queues=1"
-
 PLACES = (
     DiskCase("HDD, NCQ off", "wd10ezrx:ncq=off", 20.0),
     DiskCase("HDD, NCQ 32", "wd10ezrx", 20.0),
@@ -61,9 +58,9 @@ PLACES = (
     DiskCase("HDD of 2006", "st3320620as", 20.0),
     DiskCase("SAS", "sas-10k", 10.0),
     DiskCase("SATA SSD, NCQ off", "su800-128gb:ncq=off", 0.4),
-    DiskCase("NVMe, MLC", f"950pro-256gb:{_ONE_QUEUE}", 0.1),
-    DiskCase("NVMe, TLC", f"pm983-960gb:{_ONE_QUEUE}", 0.1),
-    DiskCase("NVMe, 3D XPoint", f"optane-900p:{_ONE_QUEUE}", 0.05),
+    DiskCase("NVMe, MLC", "950pro-256gb", 0.1),
+    DiskCase("NVMe, TLC", "pm983-960gb", 0.1),
+    DiskCase("NVMe, 3D XPoint", "optane-900p", 0.05),
     DiskCase("constant, rotational", "constant", 20.0),
     DiskCase("constant, flash", "constant:rotational=off,service_us=200,queue_depth=8", 0.4),
 )

@@ -46,8 +46,7 @@ impl Block {
         if self.rules.runs_queue_of_cpu {
             return self.run_at_once(hw_queue);
         }
-        self.worker_due = Nanos::NEVER;
-        (0..self.limits.hw_queues).for_each(|hw_queue| self.mark(hw_queue));
+        (0..self.limits.hw_queues).for_each(|hw_queue| self.run_at_once(hw_queue));
     }
 
     /// The worker dispatches as many requests as the scheduler allows and the disk takes.
@@ -305,10 +304,19 @@ impl Block {
     /// The scheduler has requests but dispatches none: the worker asks again later, unless it is
     /// woken before (`blk_mq_delay_run_hw_queues`).
     pub(super) fn try_later(&mut self, now: Nanos, hw_queue: u16) {
-        let polls = !self.rules.always_restarts && self.worker_due == Nanos::NEVER;
-        if polls && self.scheduler.has_work(hw_queue) {
-            self.due_queue = hw_queue;
-            self.worker_due = self.limits.ticks.timer(now, self.limits.ticks.span(BUDGET_DELAY));
+        if self.rules.always_restarts || !self.scheduler.has_work(hw_queue) {
+            return;
+        }
+        let due = self.limits.ticks.timer(now, self.limits.ticks.span(BUDGET_DELAY));
+        let queues = match self.rules.runs_queue_of_cpu {
+            true => hw_queue..hw_queue + 1,
+            false => 0..self.limits.hw_queues,
+        };
+        for hw_queue in queues {
+            // A time that is planned stays.
+            if self.hw_queues[usize::from(hw_queue)].due == Nanos::NEVER {
+                self.plan_run(hw_queue, due);
+            }
         }
     }
 

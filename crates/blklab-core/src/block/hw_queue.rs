@@ -4,6 +4,7 @@ use super::refused::Refused;
 use super::tags::{NO_TAG, Tags};
 use super::worker::Worker;
 use crate::request::RequestId;
+use crate::units::Nanos;
 
 /// Requests in use and in flight, of one hardware queue.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub(super) struct HwQueue {
     /// Listed in [`super::Block::to_run`].
     pub to_run: bool,
     pub worker: Worker,
+    /// When the worker runs by itself; `NEVER` if it has not planned to.
+    pub due: Nanos,
 }
 
 impl HwQueue {
@@ -39,6 +42,7 @@ impl HwQueue {
             restart: false,
             to_run: false,
             worker: Worker::Asleep,
+            due: Nanos::NEVER,
         }
     }
 

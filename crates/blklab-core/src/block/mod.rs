@@ -120,10 +120,8 @@ pub struct Block {
     wakes_itself: bool,
     /// A process moves to another cgroup, after which the scheduler may ask for a run.
     has_moves: bool,
-    /// The worker runs at this time,
+    /// The first time at which a worker runs by itself ([`HwQueue::due`]).
     worker_due: Nanos,
-    /// for this hardware queue.
-    due_queue: u16,
     plug: Vec<RequestId>,
     flushes: Flushes,
     /// A process that ends closes the disk ([`Host::probe_on_close`]).
@@ -176,7 +174,6 @@ impl Block {
             wakes_itself: false,
             has_moves: tasks.has_moves(),
             worker_due: Nanos::NEVER,
-            due_queue: 0,
             plug: Vec::with_capacity(rules.plug_requests),
             flushes: Flushes::new(limits.hw_queues),
             probes_on_close: host.probe_on_close,
@@ -242,7 +239,7 @@ impl Block {
             // An interrupt, on the first CPU.
             self.mark_all(0);
         } else if self.worker_due <= now {
-            self.mark_all(self.due_queue);
+            self.run_due(now);
         }
     }
 

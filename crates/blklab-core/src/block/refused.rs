@@ -304,8 +304,7 @@ impl Block {
         // A run that the worker was asked for is put off too (`blk_mq_delay_run_hw_queue`).
         queue.worker = Worker::Asleep;
         self.flushes.puts_off_run = true;
-        self.due_queue = hw_queue;
-        self.worker_due = self.limits.ticks.timer(now, self.limits.ticks.span(RESOURCE_DELAY));
+        self.plan_run(hw_queue, self.limits.ticks.timer(now, self.limits.ticks.span(RESOURCE_DELAY)));
         false
     }
 }

@@ -45,7 +45,7 @@ impl Block {
         if self.worker_woken && self.mark_workers_after(thread) {
             if self.worker_due != Nanos::NEVER && self.limits.hw_queues == 1 {
                 // It does now what was planned for later.
-                self.mark_all(0);
+                self.run_at_once(0);
             }
             self.run(now, disk);
         }
@@ -101,11 +101,22 @@ impl Block {
         if why == Restart::RefusedOrFull || (why == Restart::Full) != self.rules.peeks {
             restarts |= std::mem::take(&mut queue.restart) | self.rules.always_restarts;
         }
-        if restarts && (self.scheduler.waiting() > 0 || self.rules.peeks || !queue.refused.is_empty()) {
+        if restarts && self.has_pending(hw_queue) {
             self.run_at_once(hw_queue);
             // The worker was asked for this last.
             self.flushes.goes_first = true;
         }
+    }
+
+    /// A run of the hardware queue may find something to dispatch (`blk_mq_hctx_has_pending`). The single-queue layer
+    /// asks its scheduler in any case (`blk_run_queue`).
+    #[inline]
+    fn has_pending(&self, hw_queue: u16) -> bool {
+        let queue = &self.hw_queues[usize::from(hw_queue)];
+        let has_own = || queue.parked.is_some() || self.flushes.waiting(hw_queue).is_some();
+        self.scheduler.waiting() > 0
+            || !queue.refused.is_empty()
+            || self.rules.peeks && (self.rules.always_restarts || has_own() || !self.flushes.first.is_empty())
     }
 
     /// The worker runs a hardware queue at once, and not again at the time that it had planned.
@@ -118,8 +129,23 @@ impl Block {
     /// The worker of that hardware queue runs earlier than it has planned to: a work of Linux is queued once.
     #[inline]
     pub(super) fn not_later(&mut self, hw_queue: u16) {
-        if self.limits.hw_queues == 1 || self.rules.runs_queue_of_cpu && hw_queue == self.due_queue {
-            self.worker_due = Nanos::NEVER;
+        if self.hw_queues[usize::from(hw_queue)].due != Nanos::NEVER {
+            self.plan_run(hw_queue, Nanos::NEVER);
+        }
+    }
+
+    /// The worker of that hardware queue runs at that time; each has a time of its own.
+    pub(super) fn plan_run(&mut self, hw_queue: u16, due: Nanos) {
+        self.hw_queues[usize::from(hw_queue)].due = due;
+        self.worker_due = self.hw_queues.iter().map(|queue| queue.due).min().unwrap_or(Nanos::NEVER);
+    }
+
+    /// Runs the hardware queues whose time has come.
+    pub(super) fn run_due(&mut self, now: Nanos) {
+        for hw_queue in 0..self.limits.hw_queues {
+            if self.hw_queues[usize::from(hw_queue)].due <= now {
+                self.run_at_once(hw_queue);
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Several hardware queues, one for each CPU. On a disk that takes one command after the other, so that
 //! requests complete in the order in which the driver gets them.
 
+use super::super::worker::Restart;
 use super::*;
 
 const QUEUES: u16 = 2;
@@ -66,12 +67,39 @@ fn of_a_scheduler_for_all_queues_only_that_of_the_running_cpu_is_run() {
 #[test]
 fn a_run_that_is_planned_for_one_queue_does_not_come_earlier_with_that_of_another() {
     let mut rig = rig("mq-deadline");
-    rig.block.due_queue = 1;
-    rig.block.worker_due = Nanos::from_millis(4);
+    rig.block.plan_run(1, Nanos::from_millis(4));
     rig.block.not_later(0);
     assert_eq!(rig.block.worker_due, Nanos::from_millis(4));
     rig.block.not_later(1);
     assert_eq!(rig.block.worker_due, Nanos::NEVER);
+}
+
+#[test]
+fn a_completion_that_leaves_nothing_to_dispatch_leaves_a_planned_run_where_it_is() {
+    let due = Nanos::from_millis(4);
+    for (waits, then) in [(false, due), (true, Nanos::NEVER)] {
+        let mut rig = rig("mq-deadline");
+        if waits {
+            rig.block.submit(rig.now, &from(0, read(8, 8)), WITHOUT_PLUG, &mut rig.disk);
+        }
+        rig.block.hw_queues[0].restart = true;
+        rig.block.plan_run(0, due);
+        rig.block.restart(0, Restart::RefusedOrFull);
+        assert_eq!(rig.block.worker_due, then, "a request waits: {waits}");
+    }
+}
+
+#[test]
+fn each_queue_has_a_planned_run_of_its_own() {
+    let mut rig = rig("mq-deadline");
+    for (hw_queue, due_ms) in [(1, 4), (0, 6)] {
+        rig.block.plan_run(hw_queue, Nanos::from_millis(due_ms));
+    }
+    for (due_ms, runs, next) in [(4, 1, Nanos::from_millis(6)), (6, 0, Nanos::NEVER)] {
+        rig.block.to_run.clear();
+        rig.block.timer(Nanos::from_millis(due_ms));
+        assert_eq!((&rig.block.to_run, rig.block.worker_due), (&vec![runs], next));
+    }
 }
 
 /// On a disk without FUA.
