@@ -58,8 +58,8 @@ class Repository:
         return done.stdout.strip()
 
     def commit(self, subject: str, **files: str) -> str:
-        """The hash of a commit that writes `files`, whose names have ``__`` for a slash and a dot
-        before ``c``."""
+        """Writes these files and commits all; returns the commit's hash. In a name ``__`` is a
+        slash, and ``_c`` stands for ``.c``."""
         for name, text in files.items():
             path = self.top / name.replace("__", "/").replace("_c", ".c")
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,6 +109,23 @@ def test_a_commit_is_built_and_the_repository_only_read(linux: Repository) -> No
     again = build(f"{linux.top}@v1")
     assert not again.fresh and again.kernel.key == first.kernel.key
     assert first.kernel.changes == (f"{linux.top}@{linux.git('rev-parse', 'v1')[:12]}",)
+
+
+@needs_tools
+def test_another_repository_of_the_environment_is_neither_asked_nor_written(
+    linux: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a hook of git."""
+    other = Repository(tmp_path / "other")
+    other.top.mkdir()
+    other.git("init", "--quiet")
+    other.commit("no kernel", readme="")
+    before = other.state()
+    wanted = linux.git("rev-parse", "v3")
+    monkeypatch.setenv("GIT_DIR", str(other.top / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(other.top / ".git/index"))
+    assert b"third" in image(build(f"{linux.top}@{wanted}"))
+    assert other.state() == before
 
 
 @needs_tools
@@ -184,9 +201,8 @@ class Tried:
         self.commits.append(commit)
         if commit in self._broken:
             raise KernelError("make failed")
-        return Built(
-            cache.Kernel(commit, "7.3", source, "", (), (), "", 0.0, 0), fresh=True
-        )  # fmt: skip
+        kernel = cache.Kernel(commit, "7.3", source, "", (), (), "", 0.0, 0)
+        return Built(kernel, fresh=True)
 
 
 def made_history(repository: Repository, parents: list[list[int]]) -> list[str]:

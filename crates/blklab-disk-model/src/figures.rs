@@ -76,11 +76,14 @@ impl Figure {
                 &["seek_average_ms", "read_overhead_us", "read_us", "read_latency_us"]
             }
             Measure::Random(Op::Write, _) => &["destage_burst", "program_us", "write_command_us"],
+            // With so many in flight the link may be what bounds a flash disk.
+            Measure::Random(_, 16..) => &["ncq_plan", "ncq_look_ahead_percent", "command_us", "link_mb_s"],
             Measure::Random(..) => &["ncq_plan", "ncq_look_ahead_percent", "command_us"],
             Measure::Random8(..) => {
                 &["ncq_plan", "ncq_look_ahead_percent", "command_us", "channel_mb_s", "link_mb_s"]
             }
             Measure::Mixed(_) => &["command_us", "write_command_us"],
+            Measure::RandomP99(_, 16..) => &["ncq_look_ahead_percent", "ncq_deadline_ms", "link_mb_s"],
             Measure::RandomP99(..) => &["ncq_look_ahead_percent", "ncq_deadline_ms"],
             Measure::SequentialLatency(Op::Write) => &["write_overhead_us", "write_latency_us"],
             Measure::SequentialLatency(_) => &["read_hit_us", "read_latency_us"],
@@ -183,6 +186,18 @@ pub static FIGURES: &[Figure] = &[
         "us",
         Measure::RandomP99(Op::Read, 1),
         "99th percentile of random 4 KiB reads, one at a time",
+    ),
+    figure(
+        "rand_read_qd4_p99_us",
+        "us",
+        Measure::RandomP99(Op::Read, 4),
+        "99th percentile of random 4 KiB reads, 4 at a time",
+    ),
+    figure(
+        "rand_read_qd8_p99_us",
+        "us",
+        Measure::RandomP99(Op::Read, 8),
+        "99th percentile of random 4 KiB reads, 8 at a time",
     ),
     figure(
         "rand_read_qd16_p99_us",

@@ -86,7 +86,7 @@ fn publisher(source: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::DiskModel;
+    use super::super::{DiskModel, catalogue};
     use super::*;
 
     const FILE: &str = r#"
@@ -131,6 +131,22 @@ write_overhead_us = 100
         assert_eq!(row("seq_read_inner_mb_s", "52", "maker: so much"), 0, "source of inner_sectors");
         assert_eq!(row("rand_read_latency_us", "13000", "Maker, data sheet"), 0, "source of the seek");
         assert_eq!(row("rand_read_qd32_iops", "150", "Maker: depth 32"), 1, "determines no such parameter");
+    }
+
+    /// From 16 in flight on the link may decide.
+    #[test]
+    fn a_deep_queue_does_not_check_a_link_that_was_chosen_from_the_same_source() {
+        let independent = |depth: u32, figure: &str| {
+            let row =
+                format!("rand_read_qd{depth}_{figure} = {{ value = 77, tolerance_percent = 5 }} # fio-plot");
+            let text = catalogue::text("mx200-250gb").expect("a shipped disk");
+            let (parameters, _) = text.split_once("[calibrated]").expect("it has figures");
+            let text = format!("{parameters}[checked]\n{row}");
+            DiskModel::parse(&text, "f").expect("a disk").validation().independent
+        };
+        for figure in ["iops", "p99_us"] {
+            assert_eq!((independent(8, figure), independent(16, figure)), (1, 0), "{figure}");
+        }
     }
 
     #[test]

@@ -76,7 +76,7 @@ def bisect(
     host: Mapping[str, int] | None = None,
     listener: Listener = SILENT,
 ) -> Bisected:
-    """Find the first kernel, patch of a series, or commit, whose requests are not `good`'s.
+    """Find the first kernel, patch of a series, or commit that issues other requests than `good`.
 
     Guests run in virtual time and repeat exactly, so that a single other request is a change of
     behaviour. Between two kernels that differ the search halves the list: the kernels before the

@@ -140,7 +140,7 @@ impl Block {
         self.worker_due = self.hw_queues.iter().map(|queue| queue.due).min().unwrap_or(Nanos::NEVER);
     }
 
-    /// Runs the hardware queues whose time has come.
+    /// Runs each hardware queue whose worker is due.
     pub(super) fn run_due(&mut self, now: Nanos) {
         for hw_queue in 0..self.limits.hw_queues {
             if self.hw_queues[usize::from(hw_queue)].due <= now {

@@ -17,12 +17,16 @@ from pathlib import Path
 
 from blklab.base import homes
 from blklab.base.steps import Steps
-from blklab.errors import InputError
+from blklab.errors import InputError, MachineError
 from blklab.rigs.kernel import cache
 from blklab.rigs.kernel.errors import KernelError
 
 _SHORT = 12
 """Digits of a commit's hash that are shown, as in the kernel's own messages."""
+_PLACES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
+           "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX")  # fmt: skip
+"""In a hook, or a rebase's shell, they lead git to the repository of that: to its index, which
+would be written."""
 
 
 @dataclass(frozen=True)
@@ -46,27 +50,25 @@ class Commit:
     @property
     def subject(self) -> str:
         """The first line of its message."""
-        return _git(self.repository, "log", "-1", "--format=%s", self.hash).strip()
+        return git(self.repository, "log", "-1", "--format=%s", self.hash).strip()
 
 
 def find(what: str) -> Commit | None:
     """The commit of ``DIRECTORY@COMMIT``, None if the text has another form. InputError if the
     directory has no such commit."""
-    directory, at, revision = what.rpartition("@")
-    path = homes.expanded(directory) if directory else Path()
-    if not at or not revision or not directory or not path.is_dir():
+    directory, _, revision = what.rpartition("@")
+    if not directory or not revision:
         return None
-    return named(path, revision, "--source")
+    path = homes.expanded(directory)
+    return named(path, revision, "--source") if path.is_dir() else None
 
 
 def named(directory: Path, revision: str, option: str) -> Commit:
     """The commit that `revision` names: a hash, a tag, a branch. InputError, with `option`, if it
     names none."""
-    if shutil.which("git") is None:
-        raise InputError(f"{option}: {revision}: needs git: apt-get install git")
     command = ["rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"]
     try:
-        found = _git(directory, *command).strip()
+        found = git(directory, *command).strip()
     except KernelError as error:
         said = error.detail[-1].removeprefix("fatal: ") if error.detail else str(error)
         raise InputError(f"{option}: {directory} has no commit '{revision}' ({said})") from None
@@ -78,8 +80,7 @@ def before(bad: Commit, good: Sequence[str], paths: Sequence[str]) -> list[str]:
     a search tries them: that first which halves the history best. With `paths` only commits that
     change files there."""
     limits = [f"^{commit}" for commit in good]
-    where = ["--", *paths] if paths else ["--"]
-    told = _git(bad.repository, "rev-list", "--bisect-all", bad.hash, *limits, *where)
+    told = git(bad.repository, "rev-list", "--bisect-all", bad.hash, *limits, "--", *paths)
     return [line.split()[0] for line in told.splitlines()]
 
 
@@ -102,25 +103,25 @@ def checked_out(commit: Commit, left_out: Sequence[str], steps: Steps) -> Iterat
     with cache.locked(tree.parent, lambda: steps.note("waiting for another commit's build")):
         ours = tree.with_name("git")
         tree.mkdir(parents=True, exist_ok=True)
+        steps.begin(f"checking out {commit.short} of {commit.repository}")
         if not (ours / "HEAD").is_file():
-            steps.begin(f"checking out {commit.short} of {commit.repository}")
             shutil.rmtree(ours, ignore_errors=True)
-            _git(tree, "init", "--quiet", "--bare", str(ours))
-        objects = _git(commit.repository, "rev-parse", "--git-path", "objects").strip()
-        alternates = commit.repository / objects
-        (ours / "objects/info/alternates").write_text(f"{alternates}\n", encoding="utf-8")
+            git(tree, "init", "--quiet", "--bare", str(ours))
+        objects = git(commit.repository, "rev-parse", "--git-path", "objects").strip()
+        alternates = os.fsencode(commit.repository / objects) + b"\n"
+        (ours / "objects/info/alternates").write_bytes(alternates)
         (ours / "info").mkdir(exist_ok=True)
         sparse = "".join(f"{pattern}\n" for pattern in ("/*", *(f"!{name}" for name in left_out)))
         (ours / "info/sparse-checkout").write_text(sparse, encoding="utf-8")
         # A killed git leaves it; with the lock held no other one is at work.
         (ours / "index.lock").unlink(missing_ok=True)
-        steps.begin(f"checking out {commit.short}")
         own = [f"--git-dir={ours}", f"--work-tree={tree}", "-c", "core.sparseCheckout=true"]
-        _git(tree, *own, "read-tree", "--reset", "-u", commit.hash)
+        git(tree, *own, "read-tree", "--reset", "-u", commit.hash)
         yield
 
 
-def _git(directory: Path, *words: str) -> str:
+def git(directory: Path, *words: str) -> str:
+    """What git prints, run in that directory. KernelError with its own last lines if it fails."""
     done = _run(directory, *words)
     if done.returncode:
         words_of_git = done.stderr.decode(errors="replace").splitlines()
@@ -129,11 +130,14 @@ def _git(directory: Path, *words: str) -> str:
 
 
 def _run(directory: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+    if shutil.which("git") is None:
+        raise MachineError("needs git: apt-get install git")
+    others = {name: value for name, value in os.environ.items() if name not in _PLACES}
     return subprocess.run(
         ["git", "-C", str(directory), *words],
         capture_output=True,
         stdin=subprocess.DEVNULL,
         # The words are read.
-        env=os.environ | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"},
+        env=others | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"},
         check=False,
     )

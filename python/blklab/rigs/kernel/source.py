@@ -288,14 +288,8 @@ class _package_data:  # noqa: N801 (a context manager, used as a function)
 
 
 def _git_files(top: Path) -> Iterator[tuple[str, os.stat_result]]:
-    done = subprocess.run(
-        ["git", "-C", str(top), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode:
-        raise KernelError(f"{top}: git ls-files failed", done.stderr.decode().splitlines()[-3:])
-    for name in sorted(set(os.fsdecode(done.stdout).split("\0")) - {""}):
+    told = commits.git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    for name in sorted(set(told.split("\0")) - {""}):
         try:
             found = os.lstat(top / name)
         except FileNotFoundError:
