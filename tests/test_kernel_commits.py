@@ -161,12 +161,13 @@ def test_wrong_commits_are_refused_in_one_line(linux: Repository, tmp_path: Path
         (f"{linux.top}@v9", rf"^--source: {linux.top} has no commit 'v9' \(.*\)$"),
         (f"{linux.top}@--help", r" has no commit '--help' "),
         (f"{tmp_path}@v1", rf"^--source: {tmp_path} has no commit 'v1' \(not a git repository"),
-        (f"{other.top}@HEAD", rf"^--source: {other.top}@\w{{12}}: not a Linux source"),
+        (f"{other.top}@HEAD", rf"^{other.top}@\w{{12}}: not a Linux source"),
         ("@v1", r"^--source: '@v1': no directory, no tarball, no DIRECTORY@COMMIT"),
         (f"{linux.top}@", r"no DIRECTORY@COMMIT"),
     ):
         with pytest.raises(InputError, match=said):
             build(source)
+    assert not list((cache.root() / "sources").glob("[!.]*")), "a checkout was left"
 
 
 def test_commits_that_git_has_lost_are_a_line(linux: Repository) -> None:

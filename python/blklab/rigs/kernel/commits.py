@@ -90,6 +90,11 @@ def is_before(commit: Commit, later: Commit) -> bool:
     return _run(commit.repository, *command).returncode == 0
 
 
+def has(commit: Commit, name: str) -> bool:
+    """Whether it has a file or directory of that name."""
+    return _run(commit.repository, "cat-file", "-e", f"{commit.hash}:{name}").returncode == 0
+
+
 def place(commit: Commit) -> Path:
     """The directory of the repository's files: one for all its commits."""
     return cache.root() / "sources" / cache.key_of(f"repository {commit.repository}") / "tree"

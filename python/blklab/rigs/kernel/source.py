@@ -38,7 +38,8 @@ _LEFT_OUT_SUFFIXES = (".c", ".h", ".S", ".dts", ".dtsi")
 _TARBALLS = (".tar", ".tar.xz", ".tar.gz", ".tar.bz2", ".tgz", ".txz")
 _VERSION = re.compile(r"\d+(\.\d+)*(-[\w.+~]+|[~][\w.+~-]+)?")
 _BLOCK_BYTES = 1 << 20
-_LACKS = "it has no Kconfig and arch/um"
+_OF_LINUX = ("Kconfig", "arch/um")
+_LACKS = f"it has no {' and '.join(_OF_LINUX)}"
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,6 @@ def held(source: Source, steps: Steps) -> Iterator[None]:
         return
     patterns = [f"/{place}/**/*{suffix}" for place in LEFT_OUT for suffix in _LEFT_OUT_SUFFIXES]
     with commits.checked_out(source.commit, patterns, steps):
-        if not _is_linux(source.top):
-            raise InputError(f"--source: {source.label}: not a Linux source: {_LACKS}")
         yield
 
 
@@ -122,7 +121,7 @@ def file(source: Source, name: str) -> bytes:
 
 def _directory(path: Path) -> Source:
     top = path.resolve()
-    if not _is_linux(top):
+    if not all((top / name).exists() for name in _OF_LINUX):
         raise InputError(f"--source: {path}: not a Linux source: {_LACKS}")
     built_in = [name for name in (".config", "include/config") if (top / name).exists()]
     if built_in and not (top / ".git").exists():
@@ -132,12 +131,10 @@ def _directory(path: Path) -> Source:
     return Source(top, f"directory {top}", str(path), top.name, own=True)
 
 
-def _is_linux(top: Path) -> bool:
-    return (top / "Kconfig").is_file() and (top / "arch/um").is_dir()
-
-
 def _commit(commit: commits.Commit) -> Source:
     label = f"{commit.repository}@{commit.short}"
+    if not all(commits.has(commit, name) for name in _OF_LINUX):
+        raise InputError(f"{label}: not a Linux source: {_LACKS}")
     name = f"{commit.repository.name}-{commit.short}"
     identity = f"commit {commit.hash}"
     return Source(commits.place(commit), identity, label, name, commit=commit)
