@@ -86,9 +86,9 @@ class Tree:
 
 
 def build(test: str) -> None:
-    """Build the checkout's own tests of that command, whose crates have other features than those
-    of `cargo test`: this stays, so that the next time only the example is compiled. The example
-    must be written later: Cargo compiles what is newer than its last build."""
+    """Build the checkout's own tests of that command, as `make test` has done already: then only
+    what differs is compiled. The example must be written later: Cargo compiles what is newer than
+    its last build."""
     subprocess.run([*test.split(), "--no-run", "--quiet"], cwd=ROOT, check=True)
 
 

@@ -261,3 +261,31 @@ def test_each_file_with_imports_inside_functions_states_their_saving() -> None:
     assert allowed
     for place in allowed:
         assert re.match(r"# .*\d", lines[place - 1]), lines[place]
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+def test_the_core_is_compiled_once_for_all_that_is_built_with_it() -> None:
+    """Cargo compiles a crate again where a dependency has other features. crates/blklab-base has
+    what the others would lack."""
+
+    def features(*selection: str) -> dict[str, str]:
+        tree = ["cargo", "tree", "--locked", "--prefix", "none", "--format", "{p}|{f}"]
+        printed = subprocess.run(
+            [*tree, "--edges", "normal,build", *selection],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        rows = (line.removesuffix(" (*)").partition("|") for line in printed.splitlines())
+        return {package: of for package, _, of in rows}
+
+    of_core = features("--package", "blklab-core")
+    programs = re.findall(r"^PROGRAMS := (.+)$", (ROOT / "Makefile").read_text(), re.M)[0].split()
+    for others in (
+        ["--package", "blklab-py", "--features", "pyo3/extension-module"],
+        [word for program in programs for word in ("--package", program)],
+        ["--workspace"],
+    ):
+        found = features(*others)
+        assert {package: found[package] for package in of_core} == of_core, others
