@@ -1,8 +1,8 @@
 //! A hardware queue of the disk, as the block layer sees it.
 
 use super::refused::Refused;
-use super::tags::{NO_TAG, Tags};
 use super::worker::Worker;
+use crate::containers::tags::{NO_TAG, Tags};
 use crate::request::RequestId;
 use crate::units::Nanos;
 

@@ -39,7 +39,6 @@ mod recording;
 mod refused;
 mod rules;
 mod stream;
-mod tags;
 #[cfg(test)]
 mod tests;
 mod wbt;
@@ -47,6 +46,7 @@ mod worker;
 
 use blklab_base::recorded::Flags;
 
+use crate::containers::tags::{NO_TAG, Order, Tags};
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::Host;
 use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
@@ -64,7 +64,7 @@ use recording::Recording;
 pub use rules::{Admission, Manner};
 use rules::{Merges, Rules};
 pub use stream::{BIO_SECTORS, BioStream};
-use tags::{NO_TAG, Order, Tags};
+
 pub use wbt::Place;
 use wbt::Wbt;
 use worker::{Restart, Worker};

@@ -5,7 +5,7 @@
 //! `docs/internals/blk-mq-facts.md`.
 
 use super::BIO_SECTORS;
-use super::tags::Order;
+use crate::containers::tags::Order;
 use crate::disk::DiskLimits;
 use crate::host::Host;
 use crate::request::Op;

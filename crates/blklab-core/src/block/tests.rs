@@ -606,9 +606,9 @@ fn a_sata_disks_tags_go_round() {
         Rules::of(spec.info, disk.limits(), &Host { budget: Some(budget), ..Host::FREE }).tags
     };
     for scheduler in ["none", "bfq"] {
-        assert_eq!(order("wd10ezrx", scheduler, true), tags::Order::Rounds, "{scheduler}");
-        assert_eq!(order("wd10ezrx", scheduler, false), tags::Order::Freed, "ublk has no libata");
-        assert_eq!(order("sas-10k", scheduler, true), tags::Order::Freed);
+        assert_eq!(order("wd10ezrx", scheduler, true), Order::Rounds, "{scheduler}");
+        assert_eq!(order("wd10ezrx", scheduler, false), Order::Freed, "ublk has no libata");
+        assert_eq!(order("sas-10k", scheduler, true), Order::Freed);
     }
 }
 

@@ -66,6 +66,11 @@ impl<I: Place> List<I> {
     pub fn first(&self) -> Option<I> {
         (self.head != NIL).then_some(I::at(self.head))
     }
+
+    #[inline]
+    pub fn last(&self) -> Option<I> {
+        (self.tail != NIL).then_some(I::at(self.tail))
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -178,8 +183,7 @@ impl<I: Place> Links<I> {
 
     /// From the list's last request to its first.
     pub fn newest_first(&self, list: &List<I>) -> impl Iterator<Item = I> + '_ {
-        let last = (list.tail != NIL).then_some(I::at(list.tail));
-        std::iter::successors(last, |&id| self.before(id))
+        std::iter::successors(list.last(), |&id| self.before(id))
     }
 }
 

@@ -12,12 +12,12 @@
 //! One cache serves all disks. Each disk, and each volume of several, is a *backing device*
 //! (`struct backing_dev_info`) with its own flusher, read-ahead and share of the dirty limits.
 //!
-//! Left out: large folios (ext4 has them since 6.16), memory mappings, cgroups, metadata (inodes, journal), holes, truncation, and the exact LRU: reclaim is a
-//! clock algorithm with the kernel's rule that a page read twice stays longer than a page read
-//! once. A file may also be a whole disk.
+//! Left out: large folios (ext4 has them since 6.16), memory mappings, cgroups, metadata (inodes, journal), holes,
+//! truncation, multi-generational LRU. A file may also be a whole disk.
 
 mod batch;
 mod config;
+mod lru;
 mod pages;
 mod readahead;
 mod reclaim;
@@ -38,6 +38,7 @@ pub use writeback::WriteBack;
 
 use crate::containers::few::Few;
 use crate::kernel::Kernel;
+use crate::ticks::Ticks;
 use crate::units::Nanos;
 use batch::Held;
 use pages::{Pages, line_end, line_mask, page_bit};
@@ -168,6 +169,11 @@ pub struct PageCache {
     /// Pages dirtied by all writers since the last check.
     unchecked: u64,
     completions: Completions,
+    /// Now, as far as reclaim knows.
+    now: Nanos,
+    /// When its thread looks again whether enough is free.
+    looks_again: Nanos,
+    ticks: Ticks,
     kernel: Kernel,
     /// See [`MemoryConfig::large_folios`].
     large_folios: bool,
@@ -190,7 +196,7 @@ impl PageCache {
             io_pages: of.max_io.0 / PAGE_BYTES,
         };
         PageCache {
-            pages: Pages::default(),
+            pages: Pages::new(config.memory.0 / PAGE_BYTES),
             held: Held::default(),
             backings: Few::new(backings.iter().map(backing)),
             memory_pages: config.memory.0 / PAGE_BYTES,
@@ -199,6 +205,9 @@ impl PageCache {
             check_pages: (limit / 32).max(16),
             unchecked: 0,
             completions: Completions::new(config.ticks, backings.len() as u64, config.written_by_mount),
+            now: Nanos::ZERO,
+            looks_again: Nanos::NEVER,
+            ticks: config.ticks,
             kernel: config.kernel,
             large_folios: config.large_folios,
         }
@@ -260,7 +269,10 @@ impl PageCache {
             if let Some(line) = self.pages.line_mut(file, page) {
                 let missed = mask & (!line.uptodate | line.marker);
                 let hit = mask & below(missed);
-                line.mark_accessed(hit & !not_again);
+                let again = line.mark_accessed(hit & !not_again);
+                if again != 0 {
+                    self.pages.activate(file, page, again);
+                }
                 page += u64::from(hit.count_ones());
                 if missed == 0 {
                     not_again = 0;
@@ -333,8 +345,11 @@ impl PageCache {
             }
         }
         let line = self.pages.line_mut(file, page).expect("present, or just inserted");
-        line.mark_accessed(line.uptodate & bit);
+        let again = line.mark_accessed(line.uptodate & bit);
         let line = *line;
+        if again != 0 {
+            self.pages.activate(file, page, again);
+        }
         if line.marker & bit != 0 {
             // Makes room for its pages, if needed by dropping even this page: the process already
             // holds it.
@@ -357,6 +372,7 @@ impl PageCache {
         dirtier: &mut Dirtier,
         out: &mut Vec<PageRange>,
     ) -> Step {
+        self.advance(now);
         let end = offset + bytes;
         if let Some(page) = self.pages.next_locked(file, offset / PAGE_BYTES, end.div_ceil(PAGE_BYTES)) {
             let bytes = (page * PAGE_BYTES).saturating_sub(offset);
@@ -508,6 +524,7 @@ impl PageCache {
     /// A write that [`write_back`](Self::write_back) or [`sync_next`](Self::sync_next)
     /// requested is complete. Parts of a range may be reported separately.
     pub fn write_done(&mut self, range: PageRange, now: Nanos) {
+        self.advance(now);
         self.pages.end_writeback(range);
         let (at, pages) = (self.backing_of(range.file), u64::from(range.pages));
         let backing = &mut self.backings[at];
@@ -551,27 +568,6 @@ impl PageCache {
     #[inline]
     pub fn counts(&self) -> Counts {
         Counts { cached: self.pages.cached, dirty: self.pages.dirty, writeback: self.pages.writeback }
-    }
-
-    /// Makes room for `pages` more cached pages; returns the number that fit.
-    #[inline]
-    fn make_room(&mut self, pages: u64) -> u64 {
-        let room = self.memory_pages - self.pages.cached;
-        if pages <= room {
-            return pages;
-        }
-        self.reclaim_for(pages)
-    }
-
-    #[cold]
-    fn reclaim_for(&mut self, pages: u64) -> u64 {
-        let missing = self.pages.cached + pages - self.memory_pages;
-        let only_dirty = self.pages.reclaim(missing, reclaim::beyond(self.memory_pages));
-        let room = self.memory_pages - self.pages.cached;
-        if only_dirty || room == 0 {
-            self.backings.each(|_, backing| backing.flusher.write_everything());
-        }
-        room.min(pages)
     }
 }
 

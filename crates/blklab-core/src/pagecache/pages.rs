@@ -4,8 +4,8 @@
 //! (16 MiB of a file). Chunks exist only where pages are cached; emptied ones are reused. So the
 //! bookkeeping takes at most a byte per page of the files, and at most a chunk per cached page.
 
+use super::lru::{Ages, Kind, Lru, Parts, Place};
 use super::{BackingId, FileId, PAGE_BYTES, PageRange};
-use crate::containers::lists::{Links, List};
 
 pub(super) const LINE_PAGES: u64 = 64;
 pub(super) const LINES: usize = 64;
@@ -32,8 +32,8 @@ pub(super) struct Line {
     pub referenced: u64,
     /// Read more than once (`PG_active`).
     pub active: u64,
-    /// Reclaim has not passed since the page became inactive.
-    pub young: u64,
+    /// Where its pages are in the lists of reclaim.
+    pub parts: Parts,
 }
 
 impl Line {
@@ -48,12 +48,14 @@ impl Line {
         self.uptodate & !self.dirty & !self.writeback
     }
 
-    /// `folio_mark_accessed`: referenced the first time, active the second time.
+    /// `folio_mark_accessed`: referenced the first time, active the second time. The pages to
+    /// [activate](Pages::activate).
     #[inline]
-    pub fn mark_accessed(&mut self, mask: u64) {
+    #[must_use]
+    pub fn mark_accessed(&mut self, mask: u64) -> u64 {
         let promoted = self.referenced & mask & !self.active;
         self.referenced = (self.referenced | mask) & !promoted;
-        self.active |= promoted;
+        promoted
     }
 }
 
@@ -68,9 +70,9 @@ pub(super) enum Tag {
 
 pub(super) struct Chunk {
     /// The file of the chunk; without meaning while `present` is zero.
-    file: FileId,
+    pub file: FileId,
     /// The part of the file.
-    index: u32,
+    pub index: u32,
     /// Lines that have a cached page.
     pub present: u64,
     /// Lines with a dirty page.
@@ -102,20 +104,17 @@ pub(super) struct Pages {
     files: Vec<File>,
     pub chunks: Vec<Chunk>,
     free: Vec<u32>,
-    /// Chunks with cached pages, in the order in which reclaim comes to them.
-    pub round: List<u32>,
-    neighbours: Links<u32>,
+    pub lru: Lru,
+    pub ages: Ages,
     pub cached: u64,
     pub dirty: u64,
     pub writeback: u64,
     /// Dirty pages that their writer has locked, and keeps locked while it sleeps.
     locked: Vec<(FileId, u64)>,
-    /// Where reclaim continues: a page in the first chunk of the round.
-    pub hand: u64,
     /// Calls of reclaim that drop only what they have to, because an earlier one found no more.
     pub tired: usize,
-    /// Dirty pages that it has passed since the last page that could be dropped.
-    pub dirty_in_a_row: u32,
+    /// Pages that were dropped not long ago have come back since the last reclaim.
+    pub come_back: bool,
 }
 
 /// Bits of the pages `first..end` that are in `first`'s line.
@@ -139,7 +138,7 @@ pub(super) fn page_bit(page: u64) -> u64 {
 }
 
 #[inline]
-fn line_index(page: u64) -> usize {
+pub(super) fn line_index(page: u64) -> usize {
     (page / LINE_PAGES) as usize % LINES
 }
 
@@ -171,6 +170,11 @@ fn count_many(bits: u64) -> u64 {
 }
 
 impl Pages {
+    /// No files yet, in a memory with room for that many pages.
+    pub fn new(memory_pages: u64) -> Pages {
+        Pages { ages: Ages::new(memory_pages), ..Pages::default() }
+    }
+
     pub fn add_file(&mut self, size_bytes: u64, backing: BackingId) -> FileId {
         let mut file = File {
             size_bytes: 0,
@@ -222,7 +226,7 @@ impl Pages {
     }
 
     #[inline]
-    fn slot(&self, file: FileId, page: u64) -> u32 {
+    pub fn slot(&self, file: FileId, page: u64) -> u32 {
         let index = (page / CHUNK_PAGES) as usize;
         self.files[file.index()].chunks.get(index).copied().unwrap_or(NONE)
     }
@@ -271,26 +275,16 @@ impl Pages {
             }
         };
         self.files[file.index()].chunks[index as usize] = slot;
-        self.neighbours.push_back(&mut self.round, slot);
         slot
-    }
-
-    /// The hand has passed the first chunk of the round, and comes to it last.
-    pub fn pass_first(&mut self) {
-        if let Some(slot) = self.neighbours.pop_front(&mut self.round) {
-            self.neighbours.push_back(&mut self.round, slot);
-        }
-        self.hand = 0;
     }
 
     /// Adds the pages of `mask` in the line of `page`, none of which is cached, to the cache; they
     /// wait for their read.
     pub fn insert_reading(&mut self, file: FileId, page: u64, mask: u64) {
-        let line = self.insert(file, page, mask);
-        line.reading |= mask;
+        self.insert(file, page, mask, true).reading |= mask;
     }
 
-    fn insert(&mut self, file: FileId, page: u64, mask: u64) -> &mut Line {
+    fn insert(&mut self, file: FileId, page: u64, mask: u64, read: bool) -> &mut Line {
         let slot = self.chunk_for(file, page);
         let added = u64::from(mask.count_ones());
         self.cached += added;
@@ -300,7 +294,17 @@ impl Pages {
         chunk.present |= 1 << index;
         let line = &mut chunk.lines[index];
         debug_assert_eq!(line.present() & mask, 0, "page cached twice");
-        line.young |= mask;
+        let active =
+            self.ages.comes_back((file, page / LINE_PAGES), mask, self.lru.count(Kind::Active), read);
+        let place = Place { slot, line: index as u8 };
+        if mask != active {
+            self.lru.push(Kind::Inactive, place, &mut line.parts, mask & !active);
+        }
+        if active != 0 {
+            self.lru.push(Kind::Active, place, &mut line.parts, active);
+            line.active |= active;
+            self.come_back = true;
+        }
         line
     }
 
@@ -351,7 +355,7 @@ impl Pages {
     pub fn dirty(&mut self, file: FileId, page: u64, mask: u64) -> u64 {
         let absent = mask & !self.state(file, page).present();
         if absent != 0 {
-            self.insert(file, page, absent).uptodate |= absent;
+            self.insert(file, page, absent, false).uptodate |= absent;
         }
         let slot = self.slot(file, page) as usize;
         let index = line_index(page);
@@ -438,6 +442,7 @@ impl Pages {
             let line = &mut chunk.lines[index];
             debug_assert_eq!(line.writeback & mask, mask, "write_done for a page that is not being written");
             line.writeback &= !mask;
+            let early = line.marker & !line.dirty & mask;
             line.marker &= !mask;
             if line.writeback == 0 {
                 chunk.writeback &= !(1 << index);
@@ -445,6 +450,9 @@ impl Pages {
                     let of = &mut self.files[range.file.index()];
                     set_bit(&mut of.writeback_chunks, (page / CHUNK_PAGES) as usize, false);
                 }
+            }
+            if early != 0 {
+                self.put_first(Place { slot: slot as u32, line: index as u8 }, early);
             }
         }
         let pages = u64::from(range.pages);
@@ -458,9 +466,8 @@ impl Pages {
         let line = &mut chunk.lines[index];
         debug_assert_eq!(line.clean() & mask, mask, "only clean pages are dropped");
         let dropped = u64::from(mask.count_ones());
-        for bits in
-            [&mut line.uptodate, &mut line.marker, &mut line.referenced, &mut line.active, &mut line.young]
-        {
+        self.lru.take(&mut line.parts, mask);
+        for bits in [&mut line.uptodate, &mut line.marker, &mut line.referenced, &mut line.active] {
             *bits &= !mask;
         }
         let of = &mut self.files[chunk.file.index()];
@@ -471,23 +478,6 @@ impl Pages {
             if chunk.present == 0 {
                 of.chunks[chunk.index as usize] = NONE;
                 self.free.push(slot as u32);
-                if self.round.first() == Some(slot as u32) {
-                    self.hand = 0;
-                }
-                self.neighbours.remove(&mut self.round, slot as u32);
-            }
-        }
-    }
-
-    /// Marks the pages of the file that are dirty or written (`lru_deactivate_file`).
-    pub fn mark_for_reclaim(&mut self, file: FileId) {
-        for tag in [Tag::Dirty, Tag::Writeback] {
-            let mut from = 0;
-            while let Some((page, bits)) = self.next_tagged_in_line(file, from, tag) {
-                if let Some(line) = self.line_mut(file, page) {
-                    line.marker |= bits;
-                }
-                from = line_end(page);
             }
         }
     }

@@ -1,117 +1,238 @@
 //! Reclaim: the pages that are dropped when memory is full.
 //!
-//! The kernel keeps two lists: pages start on the inactive list, move to the active list when they
-//! are read a second time (`folio_mark_accessed`), and are dropped from the end of the inactive
-//! list if they are clean; the end of the active list moves back to the inactive list. Here the
-//! hand of a clock does both: it drops pages that are neither active nor young, and turns active
-//! pages into young and young into old ones. So a page stays for one to two rounds of the hand, and
-//! one round more if it was read twice. The hand comes to chunks in the order in which they were filled; within one the
-//! order is that of the bitmaps.
-//!
-//! Pages that are dirty when their turn comes stay. Where there are only such, flushers write everything
-//! (`handle_reclaim_writeback`).
+//! As in the kernel (`balance_pgdat`, `shrink_lruvec` and below, `mm/vmscan.c`): the first pages of the inactive list are
+//! dropped if they are clean. The others are active from then on, with a mark by which they come to the list's begin
+//! when they are written. If more pages are active than inactive, or pages have come back soon, the first active ones become
+//! inactive. Where all pages that are looked at together are dirty, flushers write everything (`handle_reclaim_writeback`).
 
-use super::first_bits;
-use super::pages::{LINE_PAGES, LINES, Pages};
+use super::lru::{Kind, Place};
+use super::pages::{LINES, Pages, Tag, line_end, line_index};
+use super::{FileId, PageCache};
+use crate::units::Nanos;
 
 /// Pages that the kernel looks at together (`SWAP_CLUSTER_MAX`).
-const TOGETHER: u32 = 32;
+const TOGETHER: u64 = 32;
 /// Between the watermarks at which the kernel begins and ends to drop pages (a quarter of `min_free_kbytes`, which is
 /// 67,584 on a machine with huge pages and 4 GiB or more, and in a guest).
 const BETWEEN_WATERMARKS: u64 = 67_584 / 4 / 4;
 /// Memory that is smaller keeps most of its pages.
 const PART_BETWEEN: u64 = 16;
+/// The high watermark in distances between watermarks: the lowest one is four.
+const HIGH_WATERMARK: u64 = 6;
 /// The first round looks at this part of the pages, as a power of two, and each of the next at twice as many
 /// (`DEF_PRIORITY`).
 const PRIORITY: u32 = 12;
+/// Pages that were dropped so long ago have made room for enough others (`HZ / 10` in `kswapd_try_to_sleep`).
+const SHORT_SLEEP: Nanos = Nanos::from_millis(100);
+/// Pages in 1 GiB, as a power of two.
+const GIB_PAGES: u32 = 18;
 
 /// The pages that the kernel drops beyond those that it needs, of so many that there can be.
-pub(super) fn beyond(memory_pages: u64) -> u64 {
+fn beyond(memory_pages: u64) -> u64 {
     BETWEEN_WATERMARKS.min(memory_pages / PART_BETWEEN)
 }
 
-/// What the hand has passed.
-struct Swept {
-    /// Old pages that were looked at.
+impl PageCache {
+    /// Makes room for `pages` more cached pages; returns the number that fit.
+    #[inline]
+    pub(super) fn make_room(&mut self, pages: u64) -> u64 {
+        let room = self.memory_pages - self.pages.cached;
+        if pages <= room {
+            return pages;
+        }
+        self.reclaim_for(pages)
+    }
+
+    #[cold]
+    fn reclaim_for(&mut self, pages: u64) -> u64 {
+        let needed = self.memory_pages.saturating_sub(pages);
+        let only_dirty = self.balance_memory(self.now, needed);
+        let room = self.memory_pages - self.pages.cached;
+        if only_dirty || room == 0 {
+            self.backings.each(|_, backing| backing.flusher.write_everything());
+        }
+        room.min(pages)
+    }
+
+    /// The thread that drops pages does so until only `needed` are cached, and fewer, and looks again some time
+    /// later. True if all pages that it looked at together were dirty.
+    fn balance_memory(&mut self, now: Nanos, needed: u64) -> bool {
+        self.looks_again = self.ticks.timer(now, self.ticks.span(SHORT_SLEEP));
+        self.pages.reclaim(needed, beyond(self.memory_pages))
+    }
+
+    /// The time is `now`: to be called before a read. If memory has been filled again since pages were dropped a short
+    /// time ago, more of them are (`kswapd_try_to_sleep`).
+    #[inline]
+    pub fn advance(&mut self, now: Nanos) {
+        self.now = now;
+        if self.looks_again <= now {
+            self.look_again();
+        }
+    }
+
+    #[cold]
+    fn look_again(&mut self) {
+        while self.looks_again <= self.now {
+            let at = std::mem::replace(&mut self.looks_again, Nanos::NEVER);
+            let free = self.memory_pages - self.pages.cached;
+            if free < beyond(self.memory_pages) && self.balance_memory(at, self.memory_pages) {
+                self.backings.each(|_, backing| backing.flusher.write_everything());
+            }
+        }
+    }
+}
+
+/// What a round, or a part of it, has done.
+#[derive(Default)]
+struct Round {
     looked_at: u64,
-    /// All of the last ones were dirty.
+    dropped: u64,
+    /// Pages that were looked at together were all dirty, and none was being written.
     only_dirty: bool,
-    /// Where it is now in the line: a page, or the number of all.
-    end: u64,
 }
 
 impl Pages {
-    /// Drops `wanted` clean pages and `beyond` more, if there are so many: as many rounds as that takes
-    /// (`balance_pgdat`). True if all pages that were looked at together were dirty.
-    pub fn reclaim(&mut self, wanted: u64, beyond: u64) -> bool {
-        let needed = self.cached.saturating_sub(wanted);
-        self.tired = self.tired.saturating_sub(1);
-        let target = if self.tired == 0 { needed.saturating_sub(beyond) } else { needed };
-        let mut only_dirty = false;
-        let (mut priority, mut left) = (PRIORITY, 0);
-        // Active, young, old: after three rounds of the hand no page is left that could be dropped.
-        let round = self.chunks.len() + 1;
-        let mut visits = 3 * round;
-        while visits > 0 {
-            if left == 0 {
-                if self.cached <= target {
-                    break;
+    /// These pages were read for the second time (`folio_activate`).
+    #[cold]
+    pub fn activate(&mut self, file: FileId, page: u64, mask: u64) {
+        let (slot, index) = (self.slot(file, page), line_index(page));
+        self.ages.activated(u64::from(mask.count_ones()));
+        self.put(Place { slot, line: index as u8 }, Kind::Active, mask);
+    }
+
+    /// Moves pages of a line to the end of a list.
+    pub fn put(&mut self, place: Place, kind: Kind, mask: u64) {
+        let line = &mut self.chunks[place.slot as usize].lines[place.line as usize];
+        self.lru.take(&mut line.parts, mask);
+        self.lru.push(kind, place, &mut line.parts, mask);
+        match kind {
+            Kind::Active => line.active |= mask,
+            Kind::Inactive => line.active &= !mask,
+        }
+    }
+
+    /// Moves pages of a line to where reclaim looks next.
+    pub fn put_first(&mut self, place: Place, mask: u64) {
+        let line = &mut self.chunks[place.slot as usize].lines[place.line as usize];
+        self.lru.take(&mut line.parts, mask);
+        self.lru.push_front(place, &mut line.parts, mask);
+        line.active &= !mask;
+    }
+
+    /// Marks the pages of the file that are dirty or written (`lru_deactivate_file`).
+    pub fn mark_for_reclaim(&mut self, file: FileId) {
+        for tag in [Tag::Dirty, Tag::Writeback] {
+            let mut from = 0;
+            while let Some((page, bits)) = self.next_tagged_in_line(file, from, tag) {
+                if let Some(line) = self.line_mut(file, page) {
+                    line.marker |= bits;
+                    line.referenced &= !bits;
                 }
-                left = (self.cached >> priority).max(1);
-                priority = priority.saturating_sub(1).max(1);
-            }
-            // The kernel's priorities together are one round. What was not found in it is not looked for again at once.
-            if visits <= 2 * round && self.cached <= needed {
-                self.tired = round;
-                break;
-            }
-            let Some(slot) = self.round.first() else { break };
-            let chunk = &self.chunks[slot as usize];
-            let (line, bit) = ((self.hand / LINE_PAGES) as u32, self.hand % LINE_PAGES);
-            let present = if line < LINES as u32 { chunk.present & (u64::MAX << line) } else { 0 };
-            if present == 0 {
-                self.pass_first();
-                visits -= 1;
-                continue;
-            }
-            let index = present.trailing_zeros();
-            let bit = if index == line { bit } else { 0 };
-            let swept = self.sweep_line(slot as usize, index as usize, bit, left);
-            only_dirty |= swept.only_dirty;
-            left -= swept.looked_at;
-            // It is at the next chunk already if this one is empty now.
-            if self.round.first() == Some(slot) {
-                self.hand = u64::from(index) * LINE_PAGES + swept.end;
+                let place = Place { slot: self.slot(file, page), line: line_index(page) as u8 };
+                self.put(place, Kind::Inactive, bits);
+                from = line_end(page);
             }
         }
+    }
+
+    /// Drops clean pages until at most `needed` are cached, and `beyond` fewer if there are so many: as many rounds as that
+    /// takes. True if all pages that were looked at together were dirty.
+    pub fn reclaim(&mut self, needed: u64, beyond: u64) -> bool {
+        self.tired = self.tired.saturating_sub(1);
+        let target = if self.tired == 0 { needed.saturating_sub(beyond) } else { needed };
+        let high = HIGH_WATERMARK * beyond;
+        let (mut only_dirty, mut priority) = (false, PRIORITY);
+        while self.cached > target {
+            let round = self.shrink(priority, high);
+            only_dirty |= round.only_dirty;
+            if round.looked_at >= high && round.dropped > 0 {
+                continue;
+            }
+            // After the round with priority 1 the kernel's thread sleeps. Processes that need memory try the last one, and what
+            // was not found is not looked for again at once.
+            if priority == 0 || (priority == 1 && self.cached <= needed) {
+                self.tired = self.chunks.len() + 1;
+                break;
+            }
+            priority -= 1;
+        }
+        self.come_back = false;
         only_dirty
     }
 
-    /// The hand passes the rest of a line: looks at up to `most` old pages, drops the clean ones, and ages the others.
-    fn sweep_line(&mut self, slot: usize, index: usize, from: u64, most: u64) -> Swept {
-        let line = &mut self.chunks[slot].lines[index];
-        let passed = u64::MAX << from;
-        let aged = !line.active & !line.young & passed;
-        let dirty = line.dirty & !line.writeback & aged;
-        let looked_at = first_bits((line.clean() & aged) | dirty, most);
-        let count = u64::from(looked_at.count_ones());
-        // Up to the last page that was looked at, or the whole line.
-        let end = if count < most { LINE_PAGES } else { LINE_PAGES - u64::from(looked_at.leading_zeros()) };
-        let seen = passed & line.uptodate & (u64::MAX >> (LINE_PAGES - end));
-        line.young = (line.young & !seen) | (line.active & seen);
-        line.active &= !seen;
-        let (old, dirty) = (looked_at & !dirty, (looked_at & dirty).count_ones());
-        let mut swept = Swept { looked_at: count, only_dirty: false, end };
-        if old != 0 {
-            self.dirty_in_a_row = 0;
-            self.remove(slot, index, old);
-            return swept;
+    /// A round over a part of both lists, which ends early if `enough` pages are dropped (`shrink_lruvec`).
+    fn shrink(&mut self, priority: u32, enough: u64) -> Round {
+        let deactivates = self.come_back || self.has_few_inactive();
+        let mut inactive = self.lru.count(Kind::Inactive) >> priority;
+        let mut active = if deactivates { self.lru.count(Kind::Active) >> priority } else { 0 };
+        let mut round = Round::default();
+        while inactive + active > 0 && round.dropped < enough {
+            let now = inactive.min(TOGETHER);
+            inactive -= now;
+            let part = self.shrink_inactive(now);
+            round.looked_at += part.looked_at;
+            round.dropped += part.dropped;
+            round.only_dirty |= part.only_dirty;
+            let now = active.min(TOGETHER);
+            active -= now;
+            self.shrink_active(now);
         }
-        self.dirty_in_a_row += dirty;
-        swept.only_dirty = self.dirty_in_a_row >= TOGETHER;
-        if swept.only_dirty {
-            self.dirty_in_a_row = 0;
+        round
+    }
+
+    /// `inactive_is_low`: the more memory, the fewer pages need to be inactive.
+    fn has_few_inactive(&self) -> bool {
+        let [inactive, active] = [Kind::Inactive, Kind::Active].map(|kind| self.lru.count(kind));
+        let gib = (inactive + active) >> GIB_PAGES;
+        let ratio = if gib > 0 { (10 * gib).isqrt() } else { 1 };
+        inactive * ratio < active
+    }
+
+    /// Looks at the first pages of the inactive list, and drops the clean ones (`shrink_folio_list`).
+    fn shrink_inactive(&mut self, pages: u64) -> Round {
+        let mut left = pages.min(self.lru.count(Kind::Inactive));
+        let mut round = Round { looked_at: left, ..Round::default() };
+        let mut dirty_only = 0;
+        while left > 0
+            && let Some((place, pages)) = self.lru.first(Kind::Inactive, left)
+        {
+            left -= u64::from(pages.count_ones());
+            let chunk = &mut self.chunks[place.slot as usize];
+            let file_line = u64::from(chunk.index) * LINES as u64 + u64::from(place.line);
+            let file_line = (chunk.file, file_line);
+            let line = &mut chunk.lines[place.line as usize];
+            let (reading, clean) = (line.reading & pages, line.clean() & pages);
+            let kept = pages & !reading & !clean;
+            // Whether a page was read is forgotten when it could have been dropped for that.
+            line.referenced &= !(kept & !line.writeback);
+            line.marker |= kept;
+            dirty_only += u64::from((kept & !line.writeback).count_ones());
+            if reading != 0 {
+                self.put(place, Kind::Inactive, reading);
+            }
+            if kept != 0 {
+                self.put(place, Kind::Active, kept);
+                self.ages.activated(u64::from(kept.count_ones()));
+            }
+            if clean != 0 {
+                round.dropped += u64::from(clean.count_ones());
+                self.ages.dropped(file_line, clean);
+                self.remove(place.slot as usize, place.line as usize, clean);
+            }
         }
-        swept
+        round.only_dirty = round.looked_at > 0 && dirty_only == round.looked_at;
+        round
+    }
+
+    /// The first pages of the active list become inactive (`shrink_active_list`).
+    fn shrink_active(&mut self, pages: u64) {
+        let mut left = pages.min(self.lru.count(Kind::Active));
+        while left > 0
+            && let Some((place, pages)) = self.lru.first(Kind::Active, left)
+        {
+            left -= u64::from(pages.count_ones());
+            self.put(place, Kind::Inactive, pages);
+        }
     }
 }

@@ -61,6 +61,13 @@ impl QueueLimits {
         let of_more = more * (least + 1);
         if cpu < of_more { cpu / (least + 1) } else { more + (cpu - of_more) / least }
     }
+
+    /// The first CPU of a hardware queue.
+    #[inline]
+    pub fn first_cpu(&self, hw_queue: u16) -> u16 {
+        let (least, more) = (self.cpus / self.hw_queues.max(1), self.cpus % self.hw_queues.max(1));
+        hw_queue * least + hw_queue.min(more)
+    }
 }
 
 /// What an administrator can set in `queue/`.
@@ -112,7 +119,16 @@ mod tests {
     fn cpus_in_a_row_share_a_hardware_queue() {
         let of = |cpus, hw_queues| {
             let queue = QueueLimits { cpus, hw_queues, ..limits() };
-            (0..cpus).map(|cpu| queue.hw_queue(cpu)).collect::<Vec<_>>()
+            let of_cpus: Vec<_> = (0..cpus).map(|cpu| queue.hw_queue(cpu)).collect();
+            for hw_queue in 0..hw_queues {
+                let first = of_cpus.iter().position(|&of| of == hw_queue);
+                assert_eq!(
+                    first,
+                    Some(usize::from(queue.first_cpu(hw_queue))),
+                    "{cpus} CPUs, {hw_queues} queues"
+                );
+            }
+            of_cpus
         };
         assert_eq!(of(4, 4), [0, 1, 2, 3]);
         assert_eq!(of(4, 1), [0; 4]);

@@ -79,7 +79,7 @@ impl Scheduler for NoScheduler {
 
     fn new(_: &Settings, limits: &QueueLimits, _: &Tasks) -> Self {
         let of = |hw_queue: u16| {
-            let first = (0..limits.cpus).find(|&cpu| limits.hw_queue(cpu) == hw_queue).unwrap_or(0);
+            let first = limits.first_cpu(hw_queue);
             let count = (first..limits.cpus).take_while(|&cpu| limits.hw_queue(cpu) == hw_queue).count();
             let first = usize::from(first);
             HwQueue { cpus: first..first + count, waiting: 0, next: first }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
+use super::super::lru::Kind;
 use super::*;
 
 const FILES: usize = 3;
@@ -309,7 +310,7 @@ impl Bench {
 
     /// Cache and model agree on every page and every count.
     fn check(&self) {
-        let (mut total, mut expected) = (Counts::default(), Counts::default());
+        let (mut total, mut expected, mut active) = (Counts::default(), Counts::default(), 0);
         for (file, model) in self.model.iter().enumerate() {
             let id = FileId(file as u32);
             for (&index, page) in model {
@@ -323,6 +324,7 @@ impl Bench {
                 expected.dirty += u64::from(page.dirty);
                 expected.writeback += u64::from(page.writing.is_some());
                 expected.cached += u64::from(line.present() & bit != 0);
+                active += u64::from(line.active & bit != 0);
             }
             total.cached += self.cache.pages.cached_of(id);
             total.dirty += self.cache.pages.dirty_of(id);
@@ -331,6 +333,8 @@ impl Bench {
         assert_eq!(total, expected);
         assert_eq!(self.cache.counts(), expected);
         assert!(expected.cached <= MEMORY_PAGES);
+        let lists = [Kind::Inactive, Kind::Active].map(|kind| self.cache.pages.lru.count(kind));
+        assert_eq!(lists, [expected.cached - active, active], "each cached page is in the list of its kind");
     }
 
     fn run(&mut self, action: Action) {

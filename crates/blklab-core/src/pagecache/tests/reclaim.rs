@@ -1,5 +1,6 @@
 //! Full memory, sparse files, and direct I/O next to the cache.
 
+use super::super::lru::Kind;
 use super::*;
 
 fn read(cache: &mut PageCache, file: FileId, page: u64) -> bool {
@@ -39,13 +40,55 @@ fn pages_read_twice_outlive_a_stream_read_once() {
         read(&mut cache, file, page);
         assert!(read(&mut cache, file, page));
     }
-    // Less than one round of the hand over the other 768 pages, of which it drops some more than it has to.
     for page in 10_000..11_400 {
         assert!(!read(&mut cache, file, page));
     }
     assert!((1024 - 3 * 64..=1024).contains(&cache.counts().cached));
     let survivors = (0..256).filter(|&page| read(&mut cache, file, page)).count();
     assert_eq!(survivors, 256);
+}
+
+#[test]
+fn active_pages_become_inactive_where_they_are_more() {
+    let mut cache = cache_of(1024);
+    let file = cache.add_file(1 << 30, BackingId(0));
+    for page in 0..700 {
+        read(&mut cache, file, page);
+        assert!(read(&mut cache, file, page));
+    }
+    for page in 10_000..14_000 {
+        assert!(!read(&mut cache, file, page));
+    }
+    let survivors = (0..700).filter(|&page| cache.is_cached(file, page * PAGE_BYTES, PAGE_BYTES)).count();
+    // As many as there are inactive ones.
+    assert!((400..=512).contains(&survivors), "{survivors}");
+}
+
+#[test]
+fn a_page_that_reclaim_has_found_dirty_is_the_next_to_be_dropped_when_it_is_written() {
+    const ALL: u64 = 32 << 12;
+    const DIRTY: u64 = 16;
+    let (mut cache, now) = (cache_of(ALL), Nanos::from_secs(1));
+    let file = cache.add_file(1 << 31, BackingId(0));
+    let mut dirtier = cache.dirtier();
+    write_on(&mut cache, now, file, 0, DIRTY * PAGE_BYTES, &mut dirtier);
+    for page in 1000..1001 + ALL - DIRTY {
+        read(&mut cache, file, page);
+    }
+    assert!(cache.is_cached(file, 0, PAGE_BYTES), "dirty pages stay");
+    assert_eq!(cache.pages.lru.count(Kind::Active), DIRTY);
+    let mut cursor = cache.sync_start(file);
+    while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 256, now) {
+        cache.write_done(range, now);
+    }
+    assert_eq!(cache.pages.lru.count(Kind::Active), 0);
+    let free = ALL - cache.counts().cached;
+    let oldest_read = (1000..).find(|&page| cache.is_cached(file, page * PAGE_BYTES, PAGE_BYTES));
+    for page in 300_000..300_001 + free {
+        read(&mut cache, file, page);
+    }
+    assert!(!cache.is_cached(file, 0, DIRTY * PAGE_BYTES), "they were dropped");
+    assert!(!cache.is_cached(file, oldest_read.unwrap_or(0) * PAGE_BYTES, PAGE_BYTES), "and then the oldest");
 }
 
 #[test]
@@ -68,7 +111,41 @@ fn a_full_memory_is_freed_up_to_the_next_watermark_in_rounds_that_double() {
 }
 
 #[test]
-fn the_oldest_pages_of_a_stream_are_dropped_in_every_round_of_the_hand() {
+fn a_short_time_after_pages_were_dropped_more_are_if_memory_has_been_filled_again() {
+    const ALL: u64 = 1 << 18;
+    let mut cache = cache_of(ALL);
+    let file = cache.add_file(1 << 40, BackingId(0));
+    let mut page = 0;
+    let mut read_on = |cache: &mut PageCache, pages: u64| {
+        for _ in 0..pages {
+            read(cache, file, page);
+            page += 1;
+        }
+    };
+    cache.advance(Nanos::from_secs(1));
+    read_on(&mut cache, ALL + 1);
+    let free = |cache: &PageCache| ALL - cache.counts().cached;
+    let dropped = free(&cache);
+    assert!(dropped > 4224);
+    // Fewer are free than at the high watermark.
+    read_on(&mut cache, dropped - 1000);
+    cache.advance(Nanos::from_millis(1099));
+    assert_eq!(free(&cache), 1000);
+    // 100 ticks and one, up to a multiple of eight.
+    cache.advance(Nanos::from_millis(1104));
+    assert!(free(&cache) > 4224, "{}", free(&cache));
+    // The next time enough is free, and the thread sleeps until memory is full.
+    let left = free(&cache) - 4224;
+    read_on(&mut cache, left);
+    cache.advance(Nanos::from_millis(1300));
+    assert_eq!(free(&cache), 4224);
+    read_on(&mut cache, 4224);
+    cache.advance(Nanos::from_secs(9));
+    assert_eq!(free(&cache), 0);
+}
+
+#[test]
+fn the_oldest_pages_of_a_stream_are_dropped_again_and_again() {
     const ALL: u64 = 1 << 18;
     let mut cache = cache_of(ALL);
     let file = cache.add_file(1 << 40, BackingId(0));
@@ -198,22 +275,24 @@ fn a_reader_without_memory_waits_and_the_flusher_is_woken() {
 #[test]
 fn where_the_oldest_pages_are_all_dirty_the_flusher_writes_everything() {
     for dirty in [16, 40] {
-        let mut cache = cache_of(1024);
+        // The first round looks at 32 pages.
+        const ALL: u64 = 32 << 12;
+        let mut cache = cache_of(ALL);
         let file = cache.add_file(1 << 30, BackingId(0));
         let mut dirtier = cache.dirtier();
-        // Far below the background threshold, 102 pages: periodic writeback is due after five seconds.
+        // Far below the background threshold: periodic writeback is due after five seconds.
         write_on(&mut cache, Nanos::ZERO, file, 0, dirty * PAGE_BYTES, &mut dirtier);
         let due = cache.flusher_due(BackingId(0));
         assert!(due >= Nanos::from_secs(5));
-        for page in 1000..1000 + 1024 - dirty {
+        for page in 1000..1000 + ALL - dirty {
             read(&mut cache, file, page);
         }
         assert_eq!(
             (cache.counts().cached, cache.flusher_due(BackingId(0))),
-            (1024, due),
+            (ALL, due),
             "nothing is dropped yet"
         );
-        read(&mut cache, file, 5000);
+        read(&mut cache, file, 2 * ALL - 1000);
         let woken = cache.flusher_due(BackingId(0)) < due;
         assert_eq!(woken, dirty >= 32, "{dirty} pages, of which the kernel looks at 32 together");
         if woken {

@@ -37,6 +37,7 @@ use super::journal::{Decision, Journal};
 use super::shared::merge::find_in_list;
 use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit};
 use crate::containers::lists::{Links, List};
+use crate::containers::tags::NO_TAG;
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 use latency::{Judge, MEASURED};
@@ -105,8 +106,8 @@ pub struct Kyber {
     cpus: Vec<[List; DOMAINS]>,
     hw_queues: Vec<HwQueue>,
     pools: [Tokens; DOMAINS],
-    /// By id: the request holds a token of its domain.
-    holds_token: Vec<bool>,
+    /// By id, the token of its domain that the request holds.
+    tokens: Vec<u32>,
     /// Hardware queues to run again, in the order in which they began to wait.
     woken: VecDeque<u16>,
     judge: Judge,
@@ -123,8 +124,8 @@ impl Kyber {
     fn come(&mut self, queue: &Queue<'_>, id: RequestId) -> (usize, usize) {
         let request = &queue.requests[id];
         let domain = domain(request.op);
-        if id.index() >= self.holds_token.len() {
-            self.holds_token.resize(id.index() + 1, false);
+        if id.index() >= self.tokens.len() {
+            self.tokens.resize(id.index() + 1, NO_TAG);
         }
         let cpu = usize::from(queue.limits.software_queue(request.cpu));
         self.hw_queues[usize::from(request.hw_queue)].busy[cpu / 64][domain] |= 1 << (cpu % 64);
@@ -151,21 +152,20 @@ impl Kyber {
 
     /// A request of the hardware queue's current domain, if there is a request and a token.
     #[inline]
-    fn dispatch_current(&mut self, now: Nanos, hw_queue: u16) -> Option<RequestId> {
+    fn dispatch_current(&mut self, context: &Queue<'_>, hw_queue: u16) -> Option<RequestId> {
         let queue = &mut self.hw_queues[usize::from(hw_queue)];
         let domain = queue.current;
         if !queue.has(domain) {
             return None;
         }
-        let may_go = self.pools[domain].take(hw_queue);
+        let token = self.pools[domain].take(hw_queue, context.limits.first_cpu(hw_queue));
+        let may_go = token.is_some();
         if self.journal.is_kept() && std::mem::replace(&mut self.held_back[domain], !may_go) == may_go {
             let (op, depth) = (OPS[domain], self.pools[domain].depth());
             let decision = if may_go { Decision::LetGo { op } } else { Decision::HeldBack { op, depth } };
-            self.journal.note(now, ProcessId::KERNEL, decision);
+            self.journal.note(context.now, ProcessId::KERNEL, decision);
         }
-        if !may_go {
-            return None;
-        }
+        let token = token?;
         let flushed = &mut queue.flushed[domain];
         if flushed.is_empty() {
             for (word, busy) in queue.busy.iter_mut().enumerate() {
@@ -179,14 +179,15 @@ impl Kyber {
         }
         let id = self.links.pop_front(flushed)?;
         queue.batching += 1;
-        self.holds_token[id.index()] = true;
+        self.tokens[id.index()] = token;
         self.waiting -= 1;
         Some(id)
     }
 
-    fn return_token(&mut self, id: RequestId, domain: usize) {
-        if std::mem::take(&mut self.holds_token[id.index()]) {
-            self.pools[domain].give_back(&mut self.woken);
+    fn return_token(&mut self, id: RequestId, domain: usize, cpu: u16) {
+        let token = std::mem::replace(&mut self.tokens[id.index()], NO_TAG);
+        if token != NO_TAG {
+            self.pools[domain].give_back(token, cpu, &mut self.woken);
         }
     }
 }
@@ -196,7 +197,7 @@ impl Scheduler for Kyber {
         name: "kyber",
         generation: Generation::MultiQueue,
         summary: "admits fewer writes or reads to the disk when latencies miss their targets",
-        follows: "Linux 7.3, kyber-iosched.c; a pool that shrinks takes effect at once",
+        follows: "Linux 7.3, kyber-iosched.c",
         // fio with libaio on a loop device, Linux 6.18: 310k IOPS against 423k under none.
         lock_ns: 860,
         tunables: &[
@@ -228,8 +229,8 @@ impl Scheduler for Kyber {
             links: Links::with_capacity(limits.nr_requests as usize),
             cpus: vec![[List::EMPTY; DOMAINS]; cpus],
             hw_queues: (0..limits.hw_queues).map(|_| HwQueue::new(cpus)).collect(),
-            pools: DEPTHS.map(Tokens::new),
-            holds_token: Vec::with_capacity(limits.nr_requests as usize),
+            pools: DEPTHS.map(|depth| Tokens::new(depth, limits.cpus.max(1))),
+            tokens: Vec::with_capacity(limits.nr_requests as usize),
             woken: VecDeque::new(),
             judge: Judge::new([target("read_lat_nsec"), target("write_lat_nsec"), DISCARD_TARGET]),
             timer: Nanos::NEVER,
@@ -272,7 +273,7 @@ impl Scheduler for Kyber {
     fn dispatch(&mut self, queue: &Queue<'_>, hw_queue: u16) -> Option<RequestId> {
         let round = &self.hw_queues[usize::from(hw_queue)];
         if round.batching < BATCHES[round.current]
-            && let Some(id) = self.dispatch_current(queue.now, hw_queue)
+            && let Some(id) = self.dispatch_current(queue, hw_queue)
         {
             return Some(id);
         }
@@ -281,7 +282,7 @@ impl Scheduler for Kyber {
         (0..DOMAINS).find_map(|_| {
             let round = &mut self.hw_queues[usize::from(hw_queue)];
             round.current = (round.current + 1) % DOMAINS;
-            self.dispatch_current(queue.now, hw_queue)
+            self.dispatch_current(queue, hw_queue)
         })
     }
 
@@ -294,7 +295,7 @@ impl Scheduler for Kyber {
             let in_disk = queue.now.saturating_sub(request.issued);
             self.record(queue, domain, total, in_disk);
         }
-        self.return_token(id, domain);
+        self.return_token(id, domain, queue.limits.software_queue(request.cpu));
     }
 
     /// It counts as a write. That it never went to the disk makes its time there the time since boot, far
@@ -333,8 +334,8 @@ impl Scheduler for Kyber {
             if depth != pool.depth() {
                 let decision = Decision::DepthChanged { op: OPS[domain], depth };
                 self.journal.note(queue.now, ProcessId::KERNEL, decision);
+                pool.resize(depth);
             }
-            pool.resize(depth);
         }
         more
     }

@@ -79,6 +79,7 @@ impl Process {
         let step = if !is_write {
             let region = self.region(unit.file);
             let ra = &mut self.read_ahead[region as usize];
+            world.cache.advance(world.now());
             let step = world.cache.read(file, offset, left, ra, &mut self.windows, &mut self.pages.ranges);
             if step.wait.is_some() {
                 self.held = Some(world.cache.hold(file, offset, &step));
@@ -135,6 +136,7 @@ impl Process {
                 break;
             }
             self.pages.begin(false);
+            world.cache.advance(world.now());
             world.cache.read_on(file, &mut self.windows, &mut self.pages.ranges);
         }
         if let Some(pagecache::Wait::Page(page)) = wait

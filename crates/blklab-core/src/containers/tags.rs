@@ -1,4 +1,4 @@
-//! Tags: the requests of a hardware queue that are in use.
+//! Tags: the requests of a hardware queue that are in use, or the tokens of a scheduler.
 //!
 //! Follows `lib/sbitmap.c` of Linux 7.3. A process with a *shallow* depth limit does not count the
 //! requests in use, but may take only the lowest tags of each word of the bitmap; whether these are
@@ -11,12 +11,13 @@
 //! begins after the tag that was taken last. Without a limit it does not go back to the lower tags of
 //! the word in which it begins, so that it may miss a free one; the next search begins at 0.
 //!
-//! Each CPU has a search of its own. It starts in the word of a random tag in Linux, of a quarter of the tags here.
+//! Each CPU has a search of its own. It starts in the word of a random tag in Linux, of a quarter of the tags here and in a
+//! guest.
 
 /// No tag.
-pub(super) const NO_TAG: u32 = u32::MAX;
+pub(crate) const NO_TAG: u32 = u32::MAX;
 /// No shallow limit.
-const UNLIMITED: u32 = u32::MAX;
+pub(crate) const UNLIMITED: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
@@ -25,15 +26,17 @@ struct Word {
     freed: u64,
 }
 
-/// The tags of one hardware queue.
+/// The tags of one hardware queue, or the tokens of one kind.
 #[derive(Clone, Debug)]
-pub(super) struct Tags {
+pub(crate) struct Tags {
     /// Empty where all tags are alike: they are only counted.
     words: Vec<Word>,
     /// A word has `1 << shift` tags.
     shift: u32,
+    /// Words with tags that may be taken.
+    count: u32,
     depth: u32,
-    /// Free tags.
+    /// Tags that are free, or will be when there may be more.
     free: u32,
     /// Where each CPU's search for the next tag starts (`alloc_hint`).
     hints: Box<[u32]>,
@@ -49,7 +52,7 @@ pub(super) struct Tags {
 
 /// Where the search for a tag begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// In the word of the tag that was freed last.
     Freed,
     /// After the tag that was taken last (`BLK_MQ_F_TAG_RR`).
@@ -88,11 +91,13 @@ impl Tags {
         while depth >= 4 && 4 << shift > depth {
             shift -= 1;
         }
-        let words = vec![Word::default(); depth.div_ceil(1 << shift) as usize];
+        let count = depth.div_ceil(1 << shift);
+        let words = vec![Word::default(); count as usize];
         let shares = vec![0; words.len()];
         Tags {
             words,
             shift,
+            count,
             depth,
             free: depth,
             hints: vec![depth / 4; usize::from(cpus)].into(),
@@ -126,13 +131,13 @@ impl Tags {
 
     #[inline]
     fn take_numbered(&mut self, most: u32, cpu: u16) -> Option<u32> {
-        let hint = self.hints[usize::from(cpu)];
+        let hint = self.hint(cpu);
         let shallow = most != UNLIMITED;
         if shallow && most != self.shares_of {
             self.share_out(most);
         }
         // The words after these hold no tags under the limit.
-        let count = if shallow { self.shared_words } else { self.words.len() as u32 };
+        let count = if shallow { self.shared_words } else { self.count };
         let mut next = hint >> self.shift;
         let goes_on = shallow || self.order == Order::Rounds;
         let mut from = if goes_on { hint & ((1 << self.shift) - 1) } else { 0 };
@@ -167,11 +172,38 @@ impl Tags {
         self.free += 1;
         self.refused = None;
         if let Some(word) = self.words.get_mut((tag >> self.shift) as usize) {
-            if self.order == Order::Freed {
+            if self.order == Order::Freed && tag < self.depth {
                 self.hints[usize::from(cpu)] = tag;
             }
             word.freed |= 1 << (tag & ((1 << self.shift) - 1));
         }
+    }
+
+    /// The tag at which the CPU's search begins (`update_alloc_hint_before_get`).
+    #[inline]
+    fn hint(&mut self, cpu: u16) -> u32 {
+        let hint = &mut self.hints[usize::from(cpu)];
+        if *hint >= self.depth {
+            *hint = self.depth / 4;
+        }
+        *hint
+    }
+
+    /// From now on only the lowest `depth` tags may be taken, at most as many as there were at first. Higher ones that
+    /// are in use stay so, and count for nothing (`sbitmap_resize`).
+    pub fn resize(&mut self, depth: u32) {
+        for word in &mut self.words[..self.count as usize] {
+            word.taken &= !std::mem::take(&mut word.freed);
+        }
+        self.depth = depth;
+        self.count = depth.div_ceil(1 << self.shift);
+        (self.refused, self.shares_of) = (None, 0);
+    }
+
+    /// The number of tags that may be in use.
+    #[inline]
+    pub fn depth(&self) -> u32 {
+        self.depth
     }
 
     #[inline]
@@ -291,6 +323,31 @@ mod tests {
         assert_eq!(held.len(), 2);
         tags.put(held[0], 0);
         assert!(tags.take(UNLIMITED, 0).is_some() && tags.take(UNLIMITED, 0).is_none());
+    }
+
+    #[test]
+    fn of_fewer_tags_the_low_ones_are_free_while_high_ones_are_in_use() {
+        let mut tags = Tags::new(64, Order::Freed, 1);
+        let held: Vec<_> = std::iter::from_fn(|| tags.take(UNLIMITED, 0)).collect();
+        assert_eq!(held.len(), 64);
+        tags.resize(2);
+        assert_eq!(tags.take(UNLIMITED, 0), None);
+        tags.put(40, 0);
+        assert_eq!(tags.take(UNLIMITED, 0), None, "a high one does not count");
+        tags.put(1, 0);
+        assert_eq!(tags.take(UNLIMITED, 0), Some(1));
+        tags.resize(64);
+        assert_eq!((tags.take(UNLIMITED, 0), tags.take(UNLIMITED, 0)), (Some(40), None));
+    }
+
+    #[test]
+    fn a_search_that_would_begin_at_a_tag_that_is_gone_begins_at_a_quarter() {
+        let mut tags = Tags::new(64, Order::Freed, 1);
+        assert_eq!(tags.take(UNLIMITED, 0), Some(16));
+        tags.resize(8);
+        assert_eq!(tags.take(UNLIMITED, 0), Some(0), "its word begins with 0");
+        tags.put(16, 0);
+        assert_eq!(tags.hints[0], 2, "one that is gone is not where the next search begins");
     }
 
     proptest! {
