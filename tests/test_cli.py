@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -291,19 +291,20 @@ def test_the_list_of_commands_is_whole_and_each_line_fits() -> None:
 
 
 def test_help_comes_fast_and_needs_no_core() -> None:
-    start_s = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "blklab", "--help"],
         check=True,
         capture_output=True,
         text=True,
     )
-    took_s = time.perf_counter() - start_s
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     heavy = {"numpy", "rich", "plotly", "jinja2", "blklab._core", "pandas", "sqlalchemy", "msgspec"}
     assert not loaded & heavy
     assert not loaded & {f"blklab.cli.{name}" for name in lazy.COMMANDS}
-    # The limit of 150 ms holds on an idle machine; tests run on a shared one.
+    # Of the CPU, on an idle machine 150 ms: how long it takes is up to what runs beside it.
     assert took_s < 1.0
 
 

@@ -130,7 +130,8 @@ SSD, NVME, HDD = "su800-128gb", "950pro-256gb", "wd10ezrx"
         ("ext4", "copy-buffered", HDD, "bfq:low_latency=0"),
         ("ext4", "copy-buffered", f"{NVME}:hw_queues=1", "none"),
         # A full memory.
-        ("xfs", "streams-buffered", HDD, "bfq"),
+        ("xfs", "streams-buffered", HDD, "mq-deadline"),
+        ("xfs", "streams-buffered", NVME, "bfq"),
         # The journal: what fsync commits, shared commits, its record before all others.
         ("ext4", "commits", SSD, "none"),
         ("ext4:lazytime", "commits", SSD, "mq-deadline"),

@@ -360,6 +360,24 @@ def test_processes_that_wait_for_requests_of_a_sata_disk_get_them_in_the_kernels
     assert off == dict.fromkeys(schedulers, 0.0)
 
 
+def test_kyber_resizes_its_pools_as_linux_does() -> None:
+    """A token that comes back counts only if its number is below the depth of its pool."""
+    kernel = real_kernel.image().parent.name
+    found = blklab.verify(jobs=["oltp"], disks=["su800-128gb"], schedulers=["kyber"], kernel=kernel)
+    [cell] = found.cells
+    assert cell.sim == cell.kernel
+
+
+def test_pages_that_are_read_at_random_are_dropped_as_in_linux() -> None:
+    """Beside a copy that fills memory. Four hardware queues wait for kyber's tokens."""
+    kernel = real_kernel.image().parent.name
+    found = blklab.verify(
+        jobs=["desktop:runtime=3"], disks=["950pro-256gb"], schedulers=["kyber"], kernel=kernel
+    )
+    [cell] = found.cells
+    assert meets(cell), found.text
+
+
 def test_only_failed_cells_are_no_agreement(tmp_path: Path) -> None:
     kernel = real_kernel.image().parent.name
     [job] = written(tmp_path, trims=TRIMS)
