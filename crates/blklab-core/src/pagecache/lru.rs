@@ -174,7 +174,7 @@ pub(super) struct Ages {
 }
 
 impl Ages {
-    /// Of a memory with that many pages.
+    /// Nothing has been dropped yet, from a memory with that many pages.
     pub fn new(memory: u64) -> Ages {
         Ages { memory, ..Ages::default() }
     }
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_long_ago_is_forgotten() {
+    fn pages_that_were_dropped_long_ago_are_forgotten() {
         let mut ages = Ages::new(6400);
         for line in 0..1000 {
             ages.dropped((FileId(0), line % 700), u64::MAX);

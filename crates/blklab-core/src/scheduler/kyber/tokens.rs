@@ -121,7 +121,7 @@ mod tests {
     }
 
     impl Pool {
-        /// Of which all are in use.
+        /// A pool whose tokens are all in use.
         fn exhausted(depth: u32) -> Pool {
             let mut pool = Pool { tokens: Tokens::new(depth, 1), taken: Vec::new(), woken: VecDeque::new() };
             assert!((0..depth).all(|_| pool.take(0)));
