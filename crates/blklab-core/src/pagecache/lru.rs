@@ -113,11 +113,13 @@ impl Lru {
     /// These pages of a line are in no list any more.
     #[inline]
     pub fn take(&mut self, of: &mut Parts, pages: u64) {
-        let (mut before, mut number) = (0, *of);
-        while number != 0 {
+        let (mut before, mut number, mut left) = (0, *of, pages);
+        // A page is in one part: most are in one of the latest.
+        while number != 0 && left != 0 {
             let part = &mut self.parts[number as usize - 1];
-            let (taken, next) = (part.pages & pages, part.next);
+            let (taken, next) = (part.pages & left, part.next);
             part.pages &= !taken;
+            left &= !taken;
             let (kind, is_empty) = (part.kind as usize, part.pages == 0);
             self.counts[kind] -= u64::from(taken.count_ones());
             if is_empty {
@@ -158,6 +160,15 @@ struct Dropped {
     before: Option<u64>,
 }
 
+/// What was dropped of a line.
+#[derive(Debug, Default)]
+struct DroppedOfLine {
+    /// The number of the latest.
+    latest: Option<u64>,
+    /// All pages that have not come back.
+    left: u64,
+}
+
 /// The pages that were dropped, by how much has happened since (`struct lruvec`'s `nonresident_age`).
 #[derive(Debug, Default)]
 pub(super) struct Ages {
@@ -169,8 +180,7 @@ pub(super) struct Ages {
     dropped: VecDeque<Dropped>,
     /// The number of the first one.
     first: u64,
-    /// The latest of each line.
-    latest: HashMap<(FileId, u64), u64>,
+    lines: HashMap<(FileId, u64), DroppedOfLine>,
 }
 
 impl Ages {
@@ -188,15 +198,20 @@ impl Ages {
     /// These pages of a line are dropped for want of memory (`workingset_eviction`).
     pub fn dropped(&mut self, line: (FileId, u64), pages: u64) {
         let number = self.first + self.dropped.len() as u64;
-        let before = self.latest.insert(line, number);
+        let of_line = self.lines.entry(line).or_default();
+        let before = of_line.latest.replace(number);
+        of_line.left |= pages;
         self.dropped.push_back(Dropped { line, pages, left: pages, age: self.age, before });
         self.age += u64::from(pages.count_ones());
         // No page comes back in time after so many others.
         while let Some(oldest) = self.dropped.front()
             && self.age - oldest.age > self.memory + u64::from(u64::BITS)
         {
-            if self.latest.get(&oldest.line) == Some(&self.first) {
-                self.latest.remove(&oldest.line);
+            if let Some(of_line) = self.lines.get_mut(&oldest.line) {
+                of_line.left &= !oldest.left;
+                if of_line.latest == Some(self.first) {
+                    self.lines.remove(&oldest.line);
+                }
             }
             self.dropped.pop_front();
             self.first += 1;
@@ -209,13 +224,22 @@ impl Ages {
         if self.dropped.is_empty() {
             return 0;
         }
-        let mut number = self.latest.get(&line).copied();
+        let Some(of_line) = self.lines.get_mut(&line) else { return 0 };
+        let mut missing = of_line.left & pages;
+        if missing == 0 {
+            return 0;
+        }
+        of_line.left &= !missing;
+        let mut number = of_line.latest;
         let (mut back, mut ages) = (0, [0; u64::BITS as usize]);
-        while let Some(dropped) = number.and_then(|number| number.checked_sub(self.first))
+        // Each of them was dropped once since it was cached last.
+        while missing != 0
+            && let Some(dropped) = number.and_then(|number| number.checked_sub(self.first))
             && let Some(dropped) = self.dropped.get_mut(dropped as usize)
         {
-            let mut of_it = dropped.left & pages;
+            let mut of_it = dropped.left & missing;
             dropped.left &= !of_it;
+            missing &= !of_it;
             back |= of_it;
             while of_it != 0 {
                 let page = of_it.trailing_zeros();
@@ -348,7 +372,7 @@ mod tests {
         for line in 0..1000 {
             ages.dropped((FileId(0), line % 700), u64::MAX);
         }
-        assert!(ages.dropped.len() <= 102 && ages.latest.len() <= 102, "{}", ages.dropped.len());
+        assert!(ages.dropped.len() <= 102 && ages.lines.len() <= 102, "{}", ages.dropped.len());
         assert_eq!(ages.comes_back((FileId(0), 299), 1, 6400, true), 1);
         assert_eq!(ages.comes_back((FileId(0), 5), 1, 6400, true), 0);
     }
