@@ -40,8 +40,9 @@ struct Part {
     /// They came to the list's begin, the last one foremost.
     backwards: bool,
     pages: u64,
-    /// The next part of the line.
+    /// The next part of the line, and the one before this.
     next: Parts,
+    before: Parts,
 }
 
 /// Both lists; the first page of each is the one that reclaim looks at next.
@@ -49,7 +50,9 @@ struct Part {
 pub(super) struct Lru {
     /// The part with number n is at n - 1.
     parts: Vec<Part>,
-    free: Vec<u32>,
+    /// Used again in the order in which they became free, so that parts that follow each other in a list are neighbours
+    /// in memory.
+    free: VecDeque<u32>,
     links: Links<u32>,
     lists: [List<u32>; 2],
     counts: [u64; 2],
@@ -74,9 +77,8 @@ impl Lru {
                 return;
             }
         }
-        let part = self.new_part(Part { place, kind, backwards: false, pages, next: *of });
+        let part = self.new_part(Part { place, kind, backwards: false, pages, next: *of, before: 0 }, of);
         self.links.push_back(&mut self.lists[kind as usize], part);
-        *of = part + 1;
     }
 
     /// These pages, which are in no list, come to the begin of the inactive one, one after another.
@@ -91,46 +93,40 @@ impl Lru {
             }
         }
         let kind = Kind::Inactive;
-        let part = self.new_part(Part { place, kind, backwards: true, pages, next: *of });
+        let part = self.new_part(Part { place, kind, backwards: true, pages, next: *of, before: 0 }, of);
         self.links.push_front(&mut self.lists[list], part);
-        *of = part + 1;
     }
 
+    /// The part becomes the first one of its line.
     #[inline]
-    fn new_part(&mut self, part: Part) -> u32 {
-        match self.free.pop() {
-            Some(place) => {
-                self.parts[place as usize] = part;
-                place
+    fn new_part(&mut self, part: Part, of: &mut Parts) -> u32 {
+        let at = match self.free.pop_front() {
+            Some(at) => {
+                self.parts[at as usize] = part;
+                at
             }
             None => {
                 self.parts.push(part);
                 self.parts.len() as u32 - 1
             }
+        };
+        if *of != 0 {
+            self.parts[*of as usize - 1].before = at + 1;
         }
+        *of = at + 1;
+        at
     }
 
     /// These pages of a line are in no list any more.
     #[inline]
-    pub fn take(&mut self, of: &mut Parts, pages: u64) {
-        let (mut before, mut number, mut left) = (0, *of, pages);
+    pub fn take(&mut self, of: &mut Parts, mut pages: u64) {
+        let mut number = *of;
         // A page is in one part: most are in one of the latest.
-        while number != 0 && left != 0 {
-            let part = &mut self.parts[number as usize - 1];
-            let (taken, next) = (part.pages & left, part.next);
-            part.pages &= !taken;
-            left &= !taken;
-            let (kind, is_empty) = (part.kind as usize, part.pages == 0);
-            self.counts[kind] -= u64::from(taken.count_ones());
-            if is_empty {
-                match before {
-                    0 => *of = next,
-                    before => self.parts[before as usize - 1].next = next,
-                }
-                self.links.remove(&mut self.lists[kind], number - 1);
-                self.free.push(number - 1);
-            } else {
-                before = number;
+        while number != 0 && pages != 0 {
+            let Part { pages: here, next, .. } = self.parts[number as usize - 1];
+            if here & pages != 0 {
+                self.take_from(number - 1, of, here & pages);
+                pages &= !here;
             }
             number = next;
         }
@@ -144,6 +140,46 @@ impl Lru {
             true => super::first_bits(part.pages.reverse_bits(), most).reverse_bits(),
         };
         Some((part.place, pages))
+    }
+
+    /// The lines of the first pages of the list, of at least that many if it has them; a line may be there twice.
+    pub fn first_lines(&self, kind: Kind, mut pages: u64) -> impl Iterator<Item = Place> {
+        let mut next = self.lists[kind as usize].first();
+        std::iter::from_fn(move || {
+            let at = next.filter(|_| pages > 0)?;
+            next = self.links.after(at);
+            let part = &self.parts[at as usize];
+            pages = pages.saturating_sub(u64::from(part.pages.count_ones()));
+            Some(part.place)
+        })
+    }
+
+    /// These pages of those that are [first](Self::first) are in no list any more.
+    #[inline]
+    pub fn take_first(&mut self, kind: Kind, of: &mut Parts, pages: u64) {
+        if let Some(part) = self.lists[kind as usize].first() {
+            self.take_from(part, of, pages);
+        }
+    }
+
+    #[inline]
+    fn take_from(&mut self, at: u32, of: &mut Parts, pages: u64) {
+        let part = &mut self.parts[at as usize];
+        part.pages &= !pages;
+        let Part { kind, next, before, pages: rest, .. } = *part;
+        self.counts[kind as usize] -= u64::from(pages.count_ones());
+        if rest != 0 {
+            return;
+        }
+        match before {
+            0 => *of = next,
+            before => self.parts[before as usize - 1].next = next,
+        }
+        if next != 0 {
+            self.parts[next as usize - 1].before = before;
+        }
+        self.links.remove(&mut self.lists[kind as usize], at);
+        self.free.push_back(at);
     }
 }
 
@@ -195,8 +231,16 @@ impl Ages {
         self.age += pages;
     }
 
-    /// These pages of a line are dropped for want of memory (`workingset_eviction`).
-    pub fn dropped(&mut self, line: (FileId, u64), pages: u64) {
+    /// These pages of a line are dropped for want of memory, while so many are active (`workingset_eviction`).
+    pub fn dropped(&mut self, line: (FileId, u64), pages: u64, active: u64) {
+        if active == 0 {
+            // All that are active when they come back will have become so after this, and each makes them as much older.
+            if !self.dropped.is_empty() {
+                self.forget_all();
+            }
+            self.age += u64::from(pages.count_ones());
+            return;
+        }
         let number = self.first + self.dropped.len() as u64;
         let of_line = self.lines.entry(line).or_default();
         let before = of_line.latest.replace(number);
@@ -216,6 +260,12 @@ impl Ages {
             self.dropped.pop_front();
             self.first += 1;
         }
+    }
+
+    fn forget_all(&mut self) {
+        self.first += self.dropped.len() as u64;
+        self.dropped.clear();
+        self.lines.clear();
     }
 
     /// These pages of a line are cached again, while so many are active. Those of them that become active at once, as
@@ -321,7 +371,8 @@ mod tests {
                         let expected: Vec<_> =
                             model.0[kind as usize].iter().take(first.count_ones() as usize).copied().collect();
                         prop_assert!(expected.iter().all(|&(of, page)| of == place && first >> page & 1 != 0));
-                        lru.take(&mut parts[place.slot as usize][place.line as usize], first);
+                        let of = &mut parts[place.slot as usize][place.line as usize];
+                        if pages % 2 == 0 { lru.take(of, first) } else { lru.take_first(kind, of, first) }
                         model.take(place, first);
                     }
                 }
@@ -354,7 +405,7 @@ mod tests {
                     let gone = bits(u64::MAX).filter(|&page| stored.contains_key(&(line, page)));
                     let absent = cached & !gone.fold(0, |bits, page| bits | 1 << page);
                     if absent != 0 {
-                        ages.dropped(id, absent);
+                        ages.dropped(id, absent, active.max(1));
                         for page in bits(absent) {
                             stored.insert((line, page), age);
                             age += 1;
@@ -370,10 +421,22 @@ mod tests {
     fn pages_that_were_dropped_long_ago_are_forgotten() {
         let mut ages = Ages::new(6400);
         for line in 0..1000 {
-            ages.dropped((FileId(0), line % 700), u64::MAX);
+            ages.dropped((FileId(0), line % 700), u64::MAX, 1);
         }
         assert!(ages.dropped.len() <= 102 && ages.lines.len() <= 102, "{}", ages.dropped.len());
         assert_eq!(ages.comes_back((FileId(0), 299), 1, 6400, true), 1);
         assert_eq!(ages.comes_back((FileId(0), 5), 1, 6400, true), 0);
+    }
+
+    #[test]
+    fn no_page_comes_back_soon_that_was_dropped_while_none_was_active() {
+        let mut ages = Ages::new(6400);
+        ages.dropped((FileId(0), 1), 1, 1);
+        ages.dropped((FileId(0), 2), 1, 0);
+        // Two pages have become active since, and the two that were dropped make it older as well.
+        ages.activated(2);
+        assert_eq!(ages.comes_back((FileId(0), 1), 1, 2, true), 0);
+        assert_eq!(ages.comes_back((FileId(0), 2), 1, 2, true), 0);
+        assert!(ages.dropped.is_empty());
     }
 }

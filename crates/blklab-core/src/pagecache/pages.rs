@@ -465,8 +465,15 @@ impl Pages {
         let chunk = &mut self.chunks[slot];
         let line = &mut chunk.lines[index];
         debug_assert_eq!(line.clean() & mask, mask, "only clean pages are dropped");
-        let dropped = u64::from(mask.count_ones());
         self.lru.take(&mut line.parts, mask);
+        self.forget(slot, index, mask);
+    }
+
+    /// The same of pages that are in no list any more.
+    pub fn forget(&mut self, slot: usize, index: usize, mask: u64) {
+        let chunk = &mut self.chunks[slot];
+        let line = &mut chunk.lines[index];
+        let dropped = u64::from(mask.count_ones());
         for bits in [&mut line.uptodate, &mut line.marker, &mut line.referenced, &mut line.active] {
             *bits &= !mask;
         }

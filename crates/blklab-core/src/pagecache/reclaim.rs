@@ -102,9 +102,15 @@ impl Pages {
     }
 
     /// Moves pages of a line to the end of a list.
-    pub fn put(&mut self, place: Place, kind: Kind, mask: u64) {
+    fn put(&mut self, place: Place, kind: Kind, mask: u64) {
         let line = &mut self.chunks[place.slot as usize].lines[place.line as usize];
         self.lru.take(&mut line.parts, mask);
+        self.put_taken(place, kind, mask);
+    }
+
+    /// The same of pages that are in no list any more.
+    fn put_taken(&mut self, place: Place, kind: Kind, mask: u64) {
+        let line = &mut self.chunks[place.slot as usize].lines[place.line as usize];
         self.lru.push(kind, place, &mut line.parts, mask);
         match kind {
             Kind::Active => line.active |= mask,
@@ -194,6 +200,7 @@ impl Pages {
         let mut left = pages.min(self.lru.count(Kind::Inactive));
         let mut round = Round { looked_at: left, ..Round::default() };
         let mut dirty_only = 0;
+        self.have_at_hand(Kind::Inactive, left);
         while left > 0
             && let Some((place, pages)) = self.lru.first(Kind::Inactive, left)
         {
@@ -202,37 +209,50 @@ impl Pages {
             let file_line = u64::from(chunk.index) * LINES as u64 + u64::from(place.line);
             let file_line = (chunk.file, file_line);
             let line = &mut chunk.lines[place.line as usize];
+            self.lru.take_first(Kind::Inactive, &mut line.parts, pages);
             let (reading, clean) = (line.reading & pages, line.clean() & pages);
             let kept = pages & !reading & !clean;
-            // Whether a page was read is forgotten when it could have been dropped for that.
-            line.referenced &= !(kept & !line.writeback);
-            line.marker |= kept;
-            dirty_only += u64::from((kept & !line.writeback).count_ones());
             if reading != 0 {
-                self.put(place, Kind::Inactive, reading);
+                self.put_taken(place, Kind::Inactive, reading);
             }
             if kept != 0 {
-                self.put(place, Kind::Active, kept);
+                let line = &mut self.chunks[place.slot as usize].lines[place.line as usize];
+                // Whether a page was read is forgotten when it could have been dropped for that.
+                line.referenced &= !(kept & !line.writeback);
+                line.marker |= kept;
+                dirty_only += u64::from((kept & !line.writeback).count_ones());
+                self.put_taken(place, Kind::Active, kept);
                 self.ages.activated(u64::from(kept.count_ones()));
             }
             if clean != 0 {
                 round.dropped += u64::from(clean.count_ones());
-                self.ages.dropped(file_line, clean);
-                self.remove(place.slot as usize, place.line as usize, clean);
+                self.ages.dropped(file_line, clean, self.lru.count(Kind::Active));
+                self.forget(place.slot as usize, place.line as usize, clean);
             }
         }
         round.only_dirty = round.looked_at > 0 && dirty_only == round.looked_at;
         round
     }
 
+    /// The CPU loads the lines of the first pages at the same time: when they are looked at, each one after the other would
+    /// have to be waited for, since those of a random load are seldom in the CPU's caches.
+    fn have_at_hand(&self, kind: Kind, pages: u64) {
+        let lines = self.lru.first_lines(kind, pages);
+        let cached = lines.map(|place| self.chunks[place.slot as usize].lines[place.line as usize].present());
+        std::hint::black_box(cached.fold(0, |all, pages| all | pages));
+    }
+
     /// The first pages of the active list become inactive (`shrink_active_list`).
     fn shrink_active(&mut self, pages: u64) {
         let mut left = pages.min(self.lru.count(Kind::Active));
+        self.have_at_hand(Kind::Active, left);
         while left > 0
             && let Some((place, pages)) = self.lru.first(Kind::Active, left)
         {
             left -= u64::from(pages.count_ones());
-            self.put(place, Kind::Inactive, pages);
+            let line = &mut self.chunks[place.slot as usize].lines[place.line as usize];
+            self.lru.take_first(Kind::Active, &mut line.parts, pages);
+            self.put_taken(place, Kind::Inactive, pages);
         }
     }
 }
