@@ -33,7 +33,9 @@ mod draining;
 mod flush;
 mod hw_queue;
 mod limits;
+mod measured;
 mod merging;
+mod places;
 mod plug;
 mod recording;
 mod refused;
@@ -46,14 +48,12 @@ mod worker;
 
 use blklab_base::recorded::Flags;
 
-use crate::containers::tags::{NO_TAG, Order, Tags};
+use crate::containers::tags::{Order, Tags};
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::Host;
-use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
+use crate::recorder::{SeriesRecorder, TraceRecorder};
 use crate::request::{Bio, BioChain, Op, ProcessId, Request, RequestId, RequestSlab};
 use crate::result::DiskCounters;
-use crate::scheduler::journal::{Journal, Note};
-use crate::scheduler::plugin::Fault;
 use crate::scheduler::{AnyScheduler, Generation, QueueLimits, Tasks};
 use crate::units::Nanos;
 use flush::Flushes;
@@ -87,10 +87,6 @@ struct BioNode {
     owner: u64,
     next: u32,
 }
-
-/// Decisions kept for each request of a window: a fair scheduler that idles makes about four for
-/// each of its requests.
-const DECISIONS_PER_REQUEST: usize = 8;
 
 /// The request queue of one disk.
 pub struct Block {
@@ -330,100 +326,9 @@ impl Block {
         Submitted::Taken
     }
 
-    /// A process that finds no tag runs the queue, once before it sleeps and once when it wakes (`blk_mq_get_tag`). What it
-    /// has in a plug is not there yet: that is flushed because it sleeps.
-    #[cold]
-    pub(super) fn run_for_tag(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
-        if self.generation == Generation::MultiQueue {
-            self.run_again(now, hw_queue, disk);
-        }
-    }
-
-    /// The throttle of writeback lets the bio pass.
-    #[inline]
-    fn has_place(&mut self, now: Nanos, bio: &Bio) -> bool {
-        self.wbt.as_mut().is_none_or(|wbt| wbt.admit(now, bio))
-    }
-
-    /// `actor` sleeps, because there is no place for `bio` in the throttle of writeback.
-    pub fn sleep_for_place(&mut self, actor: u64, bio: &Bio) {
-        if let Some(wbt) = &mut self.wbt {
-            wbt.sleep(actor, bio);
-        }
-    }
-
-    /// Whether `actor`, which has slept for one, has it now.
-    pub fn place_of(&mut self, now: Nanos, actor: u64) -> Place {
-        self.wbt.as_mut().map_or(Place::Taken, |wbt| wbt.wake(now, actor))
-    }
-
-    /// Sleepers have places and are to be woken.
-    #[inline]
-    pub fn has_admitted(&self) -> bool {
-        self.wbt.as_ref().is_some_and(|wbt| wbt.has_woken())
-    }
-
-    /// Those sleepers.
-    pub fn take_admitted(&mut self) -> impl Iterator<Item = u64> {
-        self.wbt.iter_mut().flat_map(|wbt| wbt.take_woken())
-    }
-
-    /// A process pauses, because too much memory of the disk's files is dirty.
-    pub fn writer_pauses(&mut self, now: Nanos) {
-        if let Some(wbt) = &mut self.wbt {
-            wbt.paused(now);
-        }
-    }
-
-    /// See [`crate::scheduler::Scheduler::depth_limit`].
-    #[inline]
-    fn depth_limit(&self, now: Nanos, bio: &Bio) -> u32 {
-        if self.is_none {
-            return u32::MAX;
-        }
-        self.scheduler.depth_limit(&queue!(self, now), bio.process, bio.op, bio.sync)
-    }
-
     /// An I/O of at most a bio on a device has a plug, unless the call waits for it.
     pub fn plugs_queued_device_io(&self) -> bool {
         self.rules.plugs_queued_device_io
-    }
-
-    /// True if a bio of that kind would get a request of the single queue now.
-    #[inline]
-    pub fn may_allocate(&self, hw_queue: u16, sync: bool) -> bool {
-        let allocated = self.hw_queues[usize::from(hw_queue)].allocated;
-        allocated[usize::from(sync)] < self.limits.nr_requests
-    }
-
-    /// A tag for the bio's request; [`NO_TAG`] if there are no tags, `None` if all are taken.
-    #[inline]
-    fn take_tag(&mut self, bio: &Bio, most: u32) -> Option<u32> {
-        match self.generation {
-            Generation::SingleQueue => self.may_allocate(bio.hw_queue, bio.sync).then_some(NO_TAG),
-            Generation::MultiQueue => {
-                let cpu = self.limits.software_queue(bio.cpu);
-                self.hw_queues[usize::from(bio.hw_queue)].tags.take(most, cpu)
-            }
-        }
-    }
-
-    /// A request is freed, and with it its tag.
-    #[inline]
-    fn free(&mut self, id: RequestId, gone: &Request) {
-        let (tag, cpu) = (self.tag_of[id.index()], self.limits.software_queue(gone.cpu));
-        self.hw_queues[usize::from(gone.hw_queue)].free(gone.sync, tag, cpu);
-    }
-
-    /// Requests of the hardware queue freed since the last call.
-    pub fn take_freed(&mut self, hw_queue: u16) -> u32 {
-        std::mem::take(&mut self.hw_queues[usize::from(hw_queue)].freed)
-    }
-
-    /// The smallest number of requests in use at which a bio may sleep: all, or the smallest number
-    /// that the scheduler leaves to some kind of bio.
-    pub fn least_depth(&self) -> u32 {
-        self.limits.nr_requests.min(self.scheduler.least_depth())
     }
 
     /// Nothing waits in a plug.
@@ -434,20 +339,6 @@ impl Block {
     /// The single queue of the time before blk-mq.
     pub fn is_single_queue(&self) -> bool {
         self.generation == Generation::SingleQueue
-    }
-
-    fn set_tag(&mut self, id: RequestId, tag: u32) {
-        if id.index() >= self.tag_of.len() {
-            self.tag_of.resize(id.index() + 1, NO_TAG);
-        }
-        self.tag_of[id.index()] = tag;
-    }
-
-    #[inline]
-    fn allocate(&mut self, now: Nanos, bio: &Bio, most: u32) -> Option<RequestId> {
-        let tag = self.take_tag(bio, most)?;
-        self.hw_queues[usize::from(bio.hw_queue)].allocated[usize::from(bio.sync)] += 1;
-        Some(self.request_of(now, bio, tag))
     }
 
     /// A bio with a tag becomes a request, which waits for the scheduler.
@@ -549,80 +440,5 @@ impl Block {
         }
         self.restart(number, Restart::RefusedOrFull);
         false
-    }
-
-    /// Advances the integrals over time to `now`, before a count changes.
-    #[inline]
-    fn account(&mut self, now: Nanos) {
-        if now != self.changed {
-            self.account_span(now);
-        }
-    }
-
-    #[inline(never)]
-    fn account_span(&mut self, now: Nanos) {
-        let depth = self.waiting + self.in_flight;
-        if depth > 0 {
-            self.series.depth(self.changed, now, self.waiting, self.in_flight);
-            self.counters.io_ticks_ns += (now - self.changed).0;
-            self.counters.depth_max = self.counters.depth_max.max(u64::from(depth));
-        }
-        self.changed = now;
-    }
-
-    /// Keeps every request of `window` and the scheduler's decisions in it.
-    pub fn keep(&mut self, window: Window) {
-        self.trace = TraceRecorder::of(window);
-        if let Some(journal) = self.scheduler.journal() {
-            journal.keep_until(window.from, window.until, DECISIONS_PER_REQUEST * window.requests);
-        }
-    }
-
-    /// What the scheduler, a plug-in, did wrong, with its name.
-    pub fn fault(&self) -> Option<(&'static str, Fault)> {
-        self.scheduler.fault().map(|fault| (self.scheduler.info().name, fault))
-    }
-
-    /// The scheduler's notes, and the number that did not fit; `None` if the journal is off.
-    pub fn decisions(&mut self) -> Option<(Vec<Note>, u64)> {
-        self.scheduler.journal().filter(|journal| journal.is_kept()).map(Journal::take)
-    }
-
-    /// Ends the run at `now` and returns the measurements.
-    pub fn finish(mut self, now: Nanos) -> (DiskCounters, SeriesRecorder, TraceRecorder) {
-        self.account(now);
-        let (waiting, in_flight) = self.series.depth_areas();
-        self.counters.in_queue_ns = waiting + in_flight;
-        self.counters.in_flight_ns = in_flight;
-        (self.counters, self.series, self.trace)
-    }
-}
-
-impl DiskCounters {
-    /// Counts a completed request.
-    #[inline]
-    fn count(&mut self, request: &Request, now: Nanos) {
-        let ticks = (now - request.inserted).0;
-        self.service_ns += (now - request.issued).0;
-        match request.op {
-            Op::Read => {
-                self.read_ios += 1;
-                self.read_sectors += u64::from(request.sectors);
-                self.read_ticks_ns += ticks;
-            }
-            Op::Write => {
-                self.write_ios += 1;
-                self.write_sectors += u64::from(request.sectors);
-                self.write_ticks_ns += ticks;
-            }
-            Op::Flush => {
-                self.flush_ios += 1;
-                self.flush_ticks_ns += ticks;
-            }
-            Op::Discard => {
-                self.discard_ios += 1;
-                self.discard_ticks_ns += ticks;
-            }
-        }
     }
 }

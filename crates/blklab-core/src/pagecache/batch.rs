@@ -6,7 +6,8 @@
 
 use super::FileId;
 use super::PageRange;
-use super::pages::{Pages, Tag, page_bit};
+use super::pages::{Pages, page_bit};
+use super::search::Tag;
 
 /// Pages found at a time (`PAGEVEC_SIZE`).
 const BATCH_PAGES: usize = 31;

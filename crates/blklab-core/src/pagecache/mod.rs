@@ -21,6 +21,7 @@ mod lru;
 mod pages;
 mod readahead;
 mod reclaim;
+mod search;
 mod shares;
 mod sync;
 mod throttle;

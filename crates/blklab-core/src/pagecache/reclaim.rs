@@ -6,7 +6,8 @@
 //! inactive. Where all pages that are looked at together are dirty, flushers write everything (`handle_reclaim_writeback`).
 
 use super::lru::{Kind, Place};
-use super::pages::{LINES, Pages, Tag, line_end, line_index};
+use super::pages::{LINES, Pages, line_end, line_index};
+use super::search::Tag;
 use super::{FileId, PageCache};
 use crate::units::Nanos;
 

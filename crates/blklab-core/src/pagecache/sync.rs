@@ -1,7 +1,7 @@
 //! Syncing and dropping: fsync(2), direct I/O to cached pages, dropping cached pages.
 
 use super::batch::{Batch, Next, Room};
-use super::pages::Tag;
+use super::search::Tag;
 use super::{FileId, PAGE_BYTES, PageCache, PageRange};
 use crate::units::Nanos;
 

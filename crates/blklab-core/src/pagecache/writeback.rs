@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 
 use super::batch::{Batch, Next, Room};
-use super::pages::Tag;
+use super::search::Tag;
 use super::{BackingId, FileId, MemoryConfig, PageCache, PageRange};
 use crate::ticks::{BEGINS, Ticks};
 use crate::units::Nanos;
