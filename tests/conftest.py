@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,7 +22,7 @@ from blklab.domain import core, recordings, scheduler, specs
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
 from blklab.rigs import sim
-from blklab.rigs.kernel import rig
+from blklab.rigs.kernel import boot, rig
 from blklab.settings import record
 from tests import browser as real_browser
 from tests import fake_core, forked, loop_device, real_kernel, real_postgres, real_tracefs
@@ -51,6 +52,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if _starts_workers(config):
         # They would build it at the same time, and unheard.
         real_kernel.image_or_reason()
+    if told := getattr(config, "workerinput", {}).get("kernel"):
+        real_kernel.built_before = Path(told)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tells a worker of pytest-xdist where the kernel is."""
+    found = real_kernel.image_or_reason()
+    node.workerinput["kernel"] = str(found) if isinstance(found, Path) else None
 
 
 def _starts_workers(config: pytest.Config) -> bool:
@@ -72,6 +82,20 @@ _PROGRAMS = re.compile(r"test_programs\w*")
 
 # Tests that take minutes begin first, so that no worker starts one at the end.
 _FIRST = ("machine", "test_virtual_machine", "programs", "test_contributing")
+# They build other kernels, for minutes on all CPUs, and wait for each other. Those that take
+# longest begin first.
+_LAST = (
+    "test_kernel_programs",
+    "test_file_systems",
+    "test_kernel_added",
+    "test_bisect",
+    "test_kernel_nfs",
+    "test_study_kernels",
+    "test_kernel_aged",
+    "test_kernel_commits",
+    "test_verify_parted",
+    "test_kernel_run",
+)
 
 
 # Before pytest-xdist, which takes the groups from the marks.
@@ -80,8 +104,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Which tests one worker runs: those of one file, and all that change the machine."""
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group_of(item.path.stem)))
-    rank = {group: place for place, group in enumerate(_FIRST)}
-    items.sort(key=lambda item: rank.get(group_of(item.path.stem), len(_FIRST)))
+    rank = {group: place - len(_FIRST) for place, group in enumerate(_FIRST)}
+    rank |= {group: place for place, group in enumerate(_LAST, start=1)}
+    items.sort(key=lambda item: rank.get(group_of(item.path.stem), 0))
 
 
 def group_of(module: str) -> str:
@@ -94,6 +119,18 @@ def group_of(module: str) -> str:
 def kernel() -> str:
     """Key of the default kernel."""
     return real_kernel.image().parent.name
+
+
+@pytest.fixture(autouse=True, scope="session")
+def guests_beside_others(request: pytest.FixtureRequest) -> None:
+    """The other workers have guests too: one that has two CPUs would spin while others need
+    them."""
+    inputs = getattr(request.config, "workerinput", None)
+    if inputs is None:
+        return
+    cpus = sorted(os.sched_getaffinity(0))
+    others = {*range(inputs["workercount"])} - {int(inputs["workerid"].removeprefix("gw"))}
+    boot.other_guests.update(cpus[other % len(cpus)] for other in others)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -25,6 +25,9 @@ POWER_OFF = "exec python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC
 _CPU_S_A_FILE = 0.6
 """estimate: 730 files took 440 s of CPU."""
 
+built_before: Path | None = None
+"""The image, in a worker of pytest-xdist, which need not wait for other builds from the source."""
+
 
 class _Told(Steps):
     """Reports the steps that take minutes, past pytest's capture; the others are quick and
@@ -51,6 +54,8 @@ def let_it_tell(config: pytest.Config) -> None:
 @functools.cache
 def image_or_reason() -> Path | str:
     """The kernel's image, or the reason why there is none. A cold build takes some minutes."""
+    if built_before is not None:
+        return built_before
     if absent := tools.missing():
         return f"not installed: {', '.join(absent)}"
     if not _may_trace():

@@ -54,6 +54,8 @@ _TAIL_LINES = 15
 _UNFIT = re.compile(r"[\"\n]")
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _CPUS_IN_USE: Counter[int] = Counter()
+other_guests: Counter[int] = Counter()
+"""The guests of other processes, by CPU, as far as they are known: the tests' workers know."""
 _CPUS_LOCK = threading.Lock()
 # x86's COMMAND_LINE_SIZE, including some words that UML adds.
 _LINE_BYTES_MAX = 2000
@@ -282,15 +284,17 @@ def _clock(time_travel: TimeTravel, seed: int) -> list[str]:
 
 
 def _take_cpus() -> list[int]:
-    """The CPUs with the fewest of our guests: one for the kernel, and one for its processes if
+    """The CPUs with the fewest guests: one for the kernel, and one for its processes if
     there are enough for all parallel guests.
 
     Kernel and processes never run at the same time. On one CPU each sleeps while the other runs;
     on two each spins (``own-cpu.patch``), which is up to three times as fast.
     """
     with _CPUS_LOCK:
-        by_use = sorted(os.sched_getaffinity(0), key=lambda cpu: (_CPUS_IN_USE[cpu], cpu))
-        taken = by_use[: 2 if len(by_use) >= 2 * pool.side_by_side() else 1]
+        in_use = _CPUS_IN_USE + other_guests
+        by_use = sorted(os.sched_getaffinity(0), key=lambda cpu: (in_use[cpu], cpu))
+        parallel = pool.side_by_side() + other_guests.total()
+        taken = by_use[: 2 if len(by_use) >= 2 * parallel else 1]
         _CPUS_IN_USE.update(taken)
     return taken
 
