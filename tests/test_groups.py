@@ -30,7 +30,7 @@ def test_tests_that_change_the_machine_are_one_group(module: str, group: str) ->
     assert conftest.group_of(module) == group
 
 
-def test_what_needs_another_kernel_comes_last() -> None:
+def test_modules_that_need_another_kernel_come_last() -> None:
     needs = ("real_kernel.with_file_systems", "real_kernel.with_nfs")
     modules = {
         path.stem

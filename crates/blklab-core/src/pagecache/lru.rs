@@ -77,7 +77,7 @@ impl Lru {
                 return;
             }
         }
-        let part = self.new_part(Part { place, kind, backwards: false, pages, next: *of, before: 0 }, of);
+        let part = self.new_part((place, kind, false), pages, of);
         self.links.push_back(&mut self.lists[kind as usize], part);
     }
 
@@ -93,13 +93,14 @@ impl Lru {
             }
         }
         let kind = Kind::Inactive;
-        let part = self.new_part(Part { place, kind, backwards: true, pages, next: *of, before: 0 }, of);
+        let part = self.new_part((place, kind, true), pages, of);
         self.links.push_front(&mut self.lists[list], part);
     }
 
-    /// The part becomes the first one of its line.
+    /// A part that becomes the first one of its line.
     #[inline]
-    fn new_part(&mut self, part: Part, of: &mut Parts) -> u32 {
+    fn new_part(&mut self, (place, kind, backwards): (Place, Kind, bool), pages: u64, of: &mut Parts) -> u32 {
+        let part = Part { place, kind, backwards, pages, next: *of, before: 0 };
         let at = match self.free.pop_front() {
             Some(at) => {
                 self.parts[at as usize] = part;
@@ -233,20 +234,20 @@ impl Ages {
 
     /// These pages of a line are dropped for want of memory, while so many are active (`workingset_eviction`).
     pub fn dropped(&mut self, line: (FileId, u64), pages: u64, active: u64) {
+        let age = self.age;
+        self.age += u64::from(pages.count_ones());
         if active == 0 {
             // All that are active when they come back will have become so after this, and each makes them as much older.
             if !self.dropped.is_empty() {
                 self.forget_all();
             }
-            self.age += u64::from(pages.count_ones());
             return;
         }
         let number = self.first + self.dropped.len() as u64;
         let of_line = self.lines.entry(line).or_default();
         let before = of_line.latest.replace(number);
         of_line.left |= pages;
-        self.dropped.push_back(Dropped { line, pages, left: pages, age: self.age, before });
-        self.age += u64::from(pages.count_ones());
+        self.dropped.push_back(Dropped { line, pages, left: pages, age, before });
         // No page comes back in time after so many others.
         while let Some(oldest) = self.dropped.front()
             && self.age - oldest.age > self.memory + u64::from(u64::BITS)
