@@ -105,6 +105,24 @@ def test_a_guest_with_too_little_memory_for_its_page_cache_is_told() -> None:
     )
 
 
+def test_a_guest_of_a_bare_disk_has_nothing_in_its_page_cache_when_a_run_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Pages of its own program would be the oldest, and differ whenever it is compiled.
+    found: list[Any] = []
+    notes = outcome.notes
+
+    def kept(result: outcome.Outcome, *rest: Any) -> tuple[str, ...]:
+        found.append(result)
+        return notes(result, *rest)
+
+    monkeypatch.setattr(outcome, "notes", kept)
+    entry = Entry("job", Path("job.fio"), "[a]\nrw=read\nbs=64k\nsize=4m\n")
+    experiment = Experiment(entry, specs.disk("su800-128gb"), SchedulerSpec("none"), 1)
+    KernelRig(real_kernel.image().parent.name, "native").run(experiment)
+    assert [result["memory_cached_kib"] for result in found] == [0]
+
+
 @needs_wall
 @pytest.mark.parametrize("how", ["os.kill(os.getpid(), 9)", "os._exit(137)"])
 def test_a_guest_that_the_system_kills_says_so_with_its_memory(how: str) -> None:

@@ -1,10 +1,15 @@
 //! The memory that a guest's page cache can have: exactly that of the modelled host's.
 //!
 //! A guest is larger than that by its kernel, which differs from image to image. So before a run the first process
-//! takes what is too much, and holds it.
+//! takes what is too much, and holds it. Pages of its own program would be the oldest of the cache, and where a full
+//! memory begins to be written depends on each of them: they are locked, so that they are in no list.
 
 use std::fs;
 use std::hint::black_box;
+use std::path::Path;
+
+use rustix::fs::Advice;
+use rustix::mm::MlockAllFlags;
 
 const PAGE_BYTES: u64 = 4096;
 /// A page of the cache costs its part of a node of the tree that finds it (`xa_node`): one for each 64 pages, of which seven
@@ -19,6 +24,8 @@ pub struct Held {
     _memory: Vec<Vec<u8>>,
     /// The memory that the guest lacks for such a page cache.
     pub short_kib: u64,
+    /// What the page cache has that can be dropped.
+    pub cached_kib: u64,
 }
 
 /// The free memory of a zone, in pages.
@@ -28,19 +35,24 @@ struct Zone {
     free: u64,
     /// With fewer, the kernel begins to drop pages of the cache.
     low: u64,
+    /// Of files, on the lists from which the kernel drops them.
+    cached: u64,
 }
 
-/// Takes so much memory that the kernel begins to drop pages when the page cache has grown by `cache_bytes`.
+/// Takes so much memory that the kernel begins to drop pages when the page cache has grown by `cache_bytes`, and
+/// has nothing of ours to drop.
 ///
 /// # Errors
-/// One line: the kernel's state has another format.
+/// One line: memory cannot be locked, or the kernel's state has another format.
 pub fn leave(cache_bytes: u64) -> Result<Held, String> {
-    let mut held = Held { _memory: Vec::new(), short_kib: 0 };
+    lock_own()?;
+    let mut held = Held { _memory: Vec::new(), short_kib: 0, cached_kib: 0 };
     for round in 0..ROUNDS {
         let zone = zone()?;
         let needed = needed(zone.low, cache_bytes / PAGE_BYTES);
         if round == 0 {
             held.short_kib = (needed.saturating_sub(zone.free) * PAGE_BYTES) >> 10;
+            held.cached_kib = (zone.cached * PAGE_BYTES) >> 10;
         }
         let spare = zone.free.saturating_sub(needed);
         if spare == 0 {
@@ -50,6 +62,23 @@ pub fn leave(cache_bytes: u64) -> Result<Held, String> {
         held._memory.push(black_box(vec![1; (spare * PAGE_BYTES) as usize]));
     }
     Ok(held)
+}
+
+/// All pages of this process are in memory, and stay. The others of its files leave the cache; those that were
+/// read with them are different ones whenever it is compiled.
+fn lock_own() -> Result<(), String> {
+    const FILES: &str = "/proc/self/map_files";
+    rustix::mm::mlockall(MlockAllFlags::CURRENT).map_err(|error| format!("locking memory: {error}"))?;
+    let failed = |path: &Path, error| format!("{}: {error}", path.display());
+    for entry in fs::read_dir(FILES).map_err(|error| failed(Path::new(FILES), error))? {
+        let path = entry.map_err(|error| failed(Path::new(FILES), error))?.path();
+        // Devices have no pages, and what opening one does is its own affair.
+        if fs::metadata(&path).is_ok_and(|file| file.is_file()) {
+            let file = fs::File::open(&path).map_err(|error| failed(&path, error))?;
+            rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).map_err(|error| failed(&path, error.into()))?;
+        }
+    }
+    Ok(())
 }
 
 /// The pages that are free before a cache of so many has grown, which ends at the watermark `low`.
@@ -68,7 +97,9 @@ fn parse(text: &str) -> Option<Zone> {
     let mut zones = text.split("\nNode ").filter_map(|part| {
         let value = |name: &str| part.lines().find_map(|line| named(line, name));
         let on_lists: u64 = part.lines().filter_map(|line| named(line, "count:")).sum();
-        let zone = Zone { free: value("pages free")? + on_lists, low: value("low")? };
+        // Of the node, with its first zone.
+        let cached = value("nr_inactive_file").unwrap_or(0) + value("nr_active_file").unwrap_or(0);
+        let zone = Zone { free: value("pages free")? + on_lists, low: value("low")?, cached };
         (value("managed")? > 0).then_some(zone)
     });
     zones.next().filter(|_| zones.next().is_none())
@@ -86,6 +117,8 @@ mod tests {
 Node 0, zone   Normal
   per-node stats
       nr_inactive_anon 12
+      nr_inactive_file 7
+      nr_active_file 3
   pages free     300000
         boost    0
         min      16896
@@ -112,7 +145,7 @@ Node 0, zone  Movable
 
     #[test]
     fn free_pages_are_those_of_the_zone_and_of_its_cpus() {
-        assert_eq!(parse(ZONES), Some(Zone { free: 300_042, low: 21_120 }));
+        assert_eq!(parse(ZONES), Some(Zone { free: 300_042, low: 21_120, cached: 10 }));
     }
 
     #[test]

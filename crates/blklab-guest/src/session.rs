@@ -121,6 +121,8 @@ pub struct Outcome {
     pub moved_sectors: Option<u64>,
     /// The memory that the guest lacks for the page cache of its host.
     pub memory_short_kib: u64,
+    /// What its page cache has before the run: of the file system, and nothing of a bare disk.
+    pub memory_cached_kib: u64,
 }
 
 /// The disk in the guest.
@@ -354,7 +356,9 @@ fn work(
     let trace = config.trace.filter(|_| matches!(work, Work::Program(_)));
     let trace = trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
     let held = config.page_cache_kib.map(|kib| memory::leave(kib << 10)).transpose()?;
-    outcome.memory_short_kib = held.as_ref().map_or(0, |held| held.short_kib);
+    if let Some(held) = &held {
+        (outcome.memory_short_kib, outcome.memory_cached_kib) = (held.short_kib, held.cached_kib);
+    }
     // A run begins at a tick, as in the simulator: then values in ticks are the same.
     let since_boot = Duration::from_nanos(clock().0);
     let begins = match has_virtual_time()? {

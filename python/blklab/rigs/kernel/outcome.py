@@ -106,6 +106,7 @@ class Outcome(TypedDict):
     file_system: NotRequired[_Mounted | None]
     moved_sectors: NotRequired[Count | None]
     memory_short_kib: NotRequired[Count]
+    memory_cached_kib: NotRequired[Count]
 
 
 class _Mounted(TypedDict):
