@@ -7,6 +7,9 @@
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::Advice;
 use rustix::mm::MlockAllFlags;
@@ -15,13 +18,21 @@ const PAGE_BYTES: u64 = 4096;
 /// A page of the cache costs its part of a node of the tree that finds it (`xa_node`): one for each 64 pages, of which seven
 /// have a page of memory, and one of the next level for each 64 of those.
 const PAGES_OF_A_NODE_PAGE: u64 = 64 * 7 * 64 / 65;
+/// The bios on a page (`overhead.rs` of the page cache in the core).
+const BIOS_OF_A_PAGE: u64 = 21;
 /// Rounds, of which the second takes what the page tables of the first have left.
 const ROUNDS: usize = 8;
+/// When the processes of a run have started.
+const STARTED: Duration = Duration::from_micros(500);
+/// Between looks at what processes have taken since.
+const EVERY: Duration = Duration::from_millis(250);
 
 /// Memory of the first process. Until this is dropped, the page cache cannot have it: a guest has no swap.
 #[derive(Debug)]
 pub struct Held {
-    _memory: Vec<Vec<u8>>,
+    memory: Vec<Vec<u8>>,
+    /// Each page that is being written has a bio, as a bare disk's have.
+    bios: bool,
     /// The memory that the guest lacks for such a page cache.
     pub short_kib: u64,
     /// What the page cache has that can be dropped.
@@ -40,13 +51,13 @@ struct Zone {
 }
 
 /// Takes so much memory that the kernel begins to drop pages when the page cache has grown by `cache_bytes`, and
-/// has nothing of ours to drop.
+/// has nothing of ours to drop. With `bios` each page that is being written has one, which the modelled host has too.
 ///
 /// # Errors
 /// One line: memory cannot be locked, or the kernel's state has another format.
-pub fn leave(cache_bytes: u64) -> Result<Held, String> {
+pub fn leave(cache_bytes: u64, bios: bool) -> Result<Held, String> {
     lock_own()?;
-    let mut held = Held { _memory: Vec::new(), short_kib: 0, cached_kib: 0 };
+    let mut held = Held { memory: Vec::new(), bios, short_kib: 0, cached_kib: 0 };
     for round in 0..ROUNDS {
         let zone = zone()?;
         let needed = needed(zone.low, cache_bytes / PAGE_BYTES);
@@ -59,9 +70,73 @@ pub fn leave(cache_bytes: u64) -> Result<Held, String> {
             break;
         }
         // Written, so that each page is there.
-        held._memory.push(black_box(vec![1; (spare * PAGE_BYTES) as usize]));
+        held.memory.push(black_box(vec![1; (spare * PAGE_BYTES) as usize]));
     }
     Ok(held)
+}
+
+impl Held {
+    /// Does `work`, during which processes and the kernel take memory: the cache gets as much of this back.
+    pub fn beside<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let giver = scope.spawn(|| self.give_back_what_is_taken(&ended));
+            let _end = End { of: &ended, giver: giver.thread() };
+            work()
+        })
+    }
+
+    fn give_back_what_is_taken(&mut self, ended: &AtomicBool) {
+        let mut most = self.of_others();
+        let mut next = STARTED;
+        loop {
+            thread::park_timeout(next);
+            if ended.load(Ordering::Relaxed) {
+                return;
+            }
+            let taken = self.of_others().max(most);
+            self.give_back(taken - most);
+            (most, next) = (taken, EVERY);
+        }
+    }
+
+    /// Pages in use by others that do not belong to a file.
+    fn of_others(&self) -> u64 {
+        let bytes: usize = self.memory.iter().map(Vec::capacity).sum();
+        let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+        not_of_files(&text, self.bios).saturating_sub(bytes as u64 / PAGE_BYTES)
+    }
+
+    fn give_back(&mut self, pages: u64) {
+        // The first part is by far the largest.
+        if let Some(part) = self.memory.first_mut() {
+            part.truncate(part.len().saturating_sub((pages * PAGE_BYTES) as usize));
+            part.shrink_to_fit();
+        }
+    }
+}
+
+/// Ends the giver's work, whatever has ended that of the processes.
+struct End<'a> {
+    of: &'a AtomicBool,
+    giver: &'a thread::Thread,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.of.store(true, Ordering::Relaxed);
+        self.giver.unpark();
+    }
+}
+
+/// Pages of processes and of the kernel that it cannot free, without the bios of what is being written if the modelled host
+/// has them too.
+fn not_of_files(vmstat: &str, bios: bool) -> u64 {
+    let value = |name: &str| vmstat.lines().find_map(|line| named(line, name)).unwrap_or(0);
+    let stacks = value("nr_kernel_stack") * 1024 / PAGE_BYTES;
+    let bios = if bios { value("nr_writeback") / BIOS_OF_A_PAGE } else { 0 };
+    let slabs = value("nr_slab_unreclaimable").saturating_sub(bios);
+    value("nr_anon_pages") + value("nr_page_table_pages") + stacks + slabs
 }
 
 /// All pages of this process are in memory, and stay. The others of its files leave the cache; those that were
@@ -75,7 +150,8 @@ fn lock_own() -> Result<(), String> {
         // Devices have no pages, and what opening one does is its own affair.
         if fs::metadata(&path).is_ok_and(|file| file.is_file()) {
             let file = fs::File::open(&path).map_err(|error| failed(&path, error))?;
-            rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).map_err(|error| failed(&path, error.into()))?;
+            rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)
+                .map_err(|error| failed(&path, error.into()))?;
         }
     }
     Ok(())
@@ -159,6 +235,36 @@ Node 0, zone  Movable
     fn a_cache_needs_its_pages_their_tree_and_the_watermark() {
         assert_eq!(needed(20_000, 44_100), 20_000 + 44_100 + 100);
         assert_eq!(needed(20_000, 0), 20_000);
+    }
+
+    #[test]
+    fn the_modelled_hosts_bios_are_not_the_guests_own_memory() {
+        let vmstat = "nr_zone_inactive_anon 9\nnr_slab_reclaimable 5\nnr_slab_unreclaimable 80\nnr_anon_pages 500\n\
+                      nr_kernel_stack 384\nnr_page_table_pages 60\nnr_writeback 210\n";
+        assert_eq!(not_of_files(vmstat, false), 500 + 60 + 96 + 80);
+        assert_eq!(not_of_files(vmstat, true), 500 + 60 + 96 + 70);
+    }
+
+    #[test]
+    fn what_is_given_back_is_no_longer_held() {
+        let mut held = Held {
+            memory: vec![vec![1; 64 << 12], vec![1; 8 << 12]],
+            bios: false,
+            short_kib: 0,
+            cached_kib: 0,
+        };
+        held.give_back(4);
+        assert_eq!(held.memory.iter().map(Vec::capacity).collect::<Vec<_>>(), [60 << 12, 8 << 12]);
+        held.give_back(100);
+        assert_eq!(held.memory.iter().map(Vec::len).collect::<Vec<_>>(), [0, 8 << 12]);
+    }
+
+    #[test]
+    fn the_giver_ends_with_the_work_even_if_that_panics() {
+        let held = || Held { memory: Vec::new(), bios: false, short_kib: 0, cached_kib: 0 };
+        assert_eq!(held().beside(|| 7), 7);
+        let panicked = std::panic::catch_unwind(|| held().beside(|| panic!("as a test does")));
+        assert!(panicked.is_err());
     }
 
     #[test]

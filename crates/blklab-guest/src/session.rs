@@ -355,7 +355,8 @@ fn work(
     // A job's own events are traced in any case.
     let trace = config.trace.filter(|_| matches!(work, Work::Program(_)));
     let trace = trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
-    let held = config.page_cache_kib.map(|kib| memory::leave(kib << 10)).transpose()?;
+    let mut held =
+        config.page_cache_kib.map(|kib| memory::leave(kib << 10, in_files.is_none())).transpose()?;
     if let Some(held) = &held {
         (outcome.memory_short_kib, outcome.memory_cached_kib) = (held.short_kib, held.cached_kib);
     }
@@ -376,7 +377,10 @@ fn work(
     job::begin_run(matches!(config.run, Run::Job(_)))?;
     match &mut work {
         Work::Program(program) => outcome.program = Some(run_program(program, device, directory)?),
-        Work::Job(job) => job.run(directory, epoch)?,
+        Work::Job(job) => match &mut held {
+            Some(held) => held.beside(|| job.run(directory, epoch))?,
+            None => job.run(directory, epoch)?,
+        },
     }
     let counters = block.counters()?.since(&before);
     drop(held);

@@ -26,7 +26,7 @@ use crate::device::{Backing, Device, Devices, Ended, Layout, PlacedFile, Volume}
 use crate::disk::{AnyDisk, Disk};
 use crate::host::{Driver, DriverCosts, Host};
 use crate::owner::{Actor, Owner};
-use crate::pagecache::{BackingConfig, BackingId, MemoryConfig, PageCache};
+use crate::pagecache::{BackingConfig, BackingId, Kept, MemoryConfig, PageCache};
 use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
 use crate::request::ProcessId;
 use crate::result::DiskCounters;
@@ -162,6 +162,7 @@ impl Machine<'_> {
             memory: Bytes(config.memory.0.saturating_sub(locked.0).max(MEMORY_LEFT.0)),
             large_folios: host.large_folios,
             written_by_mount: host.files().written_by_mount,
+            kept: Kept { heads: host.partitions || host.files().has_buffer_heads, bios: host.partitions },
             ..config
         };
         let mut cache = PageCache::new(&config, &backings);

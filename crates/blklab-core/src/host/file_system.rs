@@ -34,6 +34,8 @@ pub struct FileSystem {
     pub bio_folios: u32,
     /// The most pages of a bio of writeback; btrfs has a limit of its own.
     pub bio_pages: u32,
+    /// A page that is written has a buffer head, which XFS's iomap does without.
+    pub has_buffer_heads: bool,
 }
 
 impl FileSystem {
@@ -49,6 +51,7 @@ impl FileSystem {
         buffered_writes_await_direct: false,
         bio_folios: IOEND_FOLIOS,
         bio_pages: u32::MAX,
+        has_buffer_heads: false,
     };
 
     /// The file system of that number in [`FILE_SYSTEMS`].
@@ -66,6 +69,7 @@ impl FileSystem {
                 written_by_mount: 2,
                 first_write_is_alone: true,
                 buffered_writes_await_direct: true,
+                has_buffer_heads: true,
                 ..without_iomap
             },
             Some("btrfs") => FileSystem {

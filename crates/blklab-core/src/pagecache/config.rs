@@ -1,6 +1,6 @@
 //! The page cache's settings: sysctls of `/proc/sys/vm`, the queues' read-ahead, the memory.
 
-use super::PAGE_BYTES;
+use super::{Kept, PAGE_BYTES};
 use crate::kernel::Kernel;
 use crate::ticks::Ticks;
 use crate::tunable::{Settings, Tunable, Unit};
@@ -93,6 +93,8 @@ pub struct MemoryConfig {
     /// Pages that each device's file system has written when it was mounted, of which it has a share of the
     /// limits from the start.
     pub written_by_mount: u64,
+    /// What the kernel keeps for pages beside them.
+    pub kept: Kept,
     /// What the host's version of Linux does.
     pub kernel: Kernel,
 }
@@ -130,6 +132,7 @@ impl MemoryConfig {
             cpus,
             large_folios: true,
             written_by_mount: 0,
+            kept: Kept::default(),
             kernel,
         }
     }

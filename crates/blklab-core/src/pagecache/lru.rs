@@ -232,7 +232,8 @@ impl Ages {
         self.age += pages;
     }
 
-    /// These pages of a line are dropped for want of memory, while so many are active (`workingset_eviction`).
+    /// These pages of a line are dropped for want of memory, while so many are active, or were when that was last
+    /// counted (`workingset_eviction`).
     pub fn dropped(&mut self, line: (FileId, u64), pages: u64, active: u64) {
         let age = self.age;
         self.age += u64::from(pages.count_ones());
@@ -263,13 +264,26 @@ impl Ages {
         }
     }
 
+    /// What was dropped of a line is not known any more.
+    pub fn forget(&mut self, line: (FileId, u64)) {
+        let Some(of_line) = self.lines.get_mut(&line) else { return };
+        of_line.left = 0;
+        let mut number = of_line.latest;
+        while let Some(dropped) = number.and_then(|number| number.checked_sub(self.first))
+            && let Some(dropped) = self.dropped.get_mut(dropped as usize)
+        {
+            dropped.left = 0;
+            number = dropped.before;
+        }
+    }
+
     fn forget_all(&mut self) {
         self.first += self.dropped.len() as u64;
         self.dropped.clear();
         self.lines.clear();
     }
 
-    /// These pages of a line are cached again, while so many are active. Those of them that become active at once, as
+    /// These pages of a line are cached again, and so many were active when that was last counted. Those of them that become active at once, as
     /// far as they are `read` and not written (`workingset_refault`).
     pub fn comes_back(&mut self, line: (FileId, u64), pages: u64, active: u64, read: bool) -> u64 {
         if self.dropped.is_empty() {

@@ -18,6 +18,7 @@
 mod batch;
 mod config;
 mod lru;
+mod overhead;
 mod pages;
 mod readahead;
 mod reclaim;
@@ -32,6 +33,7 @@ mod tests;
 
 pub use batch::Room;
 pub use config::{BackingConfig, MemoryConfig, TUNABLES};
+pub use overhead::Kept;
 pub use readahead::{Advice, ReadAhead, Windows};
 pub use sync::{SyncCursor, SyncStep};
 pub use throttle::Dirtier;
@@ -42,6 +44,7 @@ use crate::kernel::Kernel;
 use crate::ticks::Ticks;
 use crate::units::Nanos;
 use batch::Held;
+use overhead::Overhead;
 use pages::{Pages, line_end, line_mask, page_bit};
 use shares::{Completed, Completions};
 use throttle::{Dirty, Throttle};
@@ -161,6 +164,7 @@ pub struct PageCache {
     pages: Pages,
     held: Held,
     backings: Few<Backing>,
+    /// Pages of memory, of which cached ones take more than themselves ([`Pages::taken`]).
     memory_pages: u64,
     /// The background threshold, and the limit, of the dirty pages of all devices.
     background: u64,
@@ -174,6 +178,8 @@ pub struct PageCache {
     now: Nanos,
     /// When its thread looks again whether enough is free.
     looks_again: Nanos,
+    /// When the kernel's statistics of pages are brought up to date.
+    counts_again: Nanos,
     ticks: Ticks,
     kernel: Kernel,
     /// See [`MemoryConfig::large_folios`].
@@ -188,6 +194,7 @@ impl PageCache {
     /// An empty cache in front of these backing devices.
     pub fn new(config: &MemoryConfig, backings: &[BackingConfig]) -> PageCache {
         let (background, limit) = config.dirty_limits();
+        let memory_pages = config.memory.0 / PAGE_BYTES;
         let backing = |of: &BackingConfig| Backing {
             flusher: Flusher::new(config),
             throttle: Throttle::new(background, limit, config.ticks, config.cpus),
@@ -197,10 +204,10 @@ impl PageCache {
             io_pages: of.max_io.0 / PAGE_BYTES,
         };
         PageCache {
-            pages: Pages::new(config.memory.0 / PAGE_BYTES),
+            pages: Pages::new(memory_pages, Overhead::new(config.kept)),
             held: Held::default(),
             backings: Few::new(backings.iter().map(backing)),
-            memory_pages: config.memory.0 / PAGE_BYTES,
+            memory_pages: memory_pages + overhead::tree_of(memory_pages),
             background,
             limit,
             check_pages: (limit / 32).max(16),
@@ -208,6 +215,7 @@ impl PageCache {
             completions: Completions::new(config.ticks, backings.len() as u64, config.written_by_mount),
             now: Nanos::ZERO,
             looks_again: Nanos::NEVER,
+            counts_again: reclaim::first_count(config.ticks),
             ticks: config.ticks,
             kernel: config.kernel,
             large_folios: config.large_folios,
@@ -460,7 +468,7 @@ impl PageCache {
                 self.make_room(u64::from((mask & !line.present()).count_ones()));
                 // This may have dropped pages that were cached here.
                 line = self.pages.state(file, page);
-                mask = up_to(mask, mask & !line.present(), self.memory_pages - self.pages.cached);
+                mask = up_to(mask, mask & !line.present(), self.free());
                 if mask == 0 {
                     return stop(pos, Wait::Memory);
                 }

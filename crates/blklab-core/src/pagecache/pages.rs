@@ -4,7 +4,11 @@
 //! (16 MiB of a file). Chunks exist only where pages are cached; emptied ones are reused. So the
 //! bookkeeping takes at most a byte per page of the files, and at most a chunk per cached page.
 
+use std::collections::VecDeque;
+
 use super::lru::{Ages, Kind, Lru, Parts, Place};
+use super::overhead::Overhead;
+use super::reclaim::Counted;
 use super::{BackingId, FileId, PAGE_BYTES, PageRange};
 
 pub(super) const LINE_PAGES: u64 = 64;
@@ -73,6 +77,8 @@ pub(super) struct Chunk {
     /// Per line: dirty pages that were there when a sync began, and are not written yet
     /// (`PAGECACHE_TAG_TOWRITE`).
     pub to_write: [u64; LINES],
+    /// Per line: pages that have buffer heads, if pages of these files have any.
+    pub with_heads: [u64; LINES],
     pub lines: [Line; LINES],
 }
 
@@ -84,6 +90,8 @@ pub(super) struct File {
     pub dirty_chunks: Vec<u64>,
     /// A bit per chunk with pages under writeback.
     pub writeback_chunks: Vec<u64>,
+    /// Per chunk: lines that have a node of the tree that finds pages, with pages or where some were reclaimed.
+    with_node: Vec<u64>,
     cached: u64,
     pub dirty: u64,
     pub writeback: u64,
@@ -97,6 +105,7 @@ pub(super) struct Pages {
     free: Vec<u32>,
     pub lru: Lru,
     pub ages: Ages,
+    pub overhead: Overhead,
     pub cached: u64,
     pub dirty: u64,
     pub writeback: u64,
@@ -104,8 +113,12 @@ pub(super) struct Pages {
     pub locked: Vec<(FileId, u64)>,
     /// Calls of reclaim that drop only what they have to, because an earlier one found no more.
     pub tired: usize,
-    /// Pages that were dropped not long ago have come back since the last reclaim.
+    /// What the kernel's statistics say.
+    pub counted: Counted,
+    /// Pages that were dropped not long ago have come back, which the statistics do not say yet.
     pub come_back: bool,
+    /// Lines of files whose pages were all reclaimed, in that order; some have pages again.
+    pub emptied: VecDeque<(FileId, u64)>,
 }
 
 /// Bits of the pages `first..end` that are in `first`'s line.
@@ -162,8 +175,16 @@ fn count_many(bits: u64) -> u64 {
 
 impl Pages {
     /// No files yet, in a memory with room for that many pages.
-    pub fn new(memory_pages: u64) -> Pages {
-        Pages { ages: Ages::new(memory_pages), ..Pages::default() }
+    pub fn new(memory_pages: u64, overhead: Overhead) -> Pages {
+        Pages { ages: Ages::new(memory_pages), overhead, ..Pages::default() }
+    }
+
+    /// Pages of memory that the cached ones take, with all that the kernel keeps for them.
+    #[inline]
+    pub fn taken(&self) -> u64 {
+        // A chunk has the pages of a node of the second level.
+        let chunks = self.chunks.len() - self.free.len();
+        self.cached + self.overhead.pages(self.writeback, chunks as u64)
     }
 
     pub fn add_file(&mut self, size_bytes: u64, backing: BackingId) -> FileId {
@@ -173,6 +194,7 @@ impl Pages {
             chunks: Vec::new(),
             dirty_chunks: Vec::new(),
             writeback_chunks: Vec::new(),
+            with_node: Vec::new(),
             cached: 0,
             dirty: 0,
             writeback: 0,
@@ -260,6 +282,7 @@ impl Pages {
                     dirty: 0,
                     writeback: 0,
                     to_write: [0; LINES],
+                    with_heads: [0; LINES],
                     lines: [Line::default(); LINES],
                 });
                 self.chunks.len() as u32 - 1
@@ -282,11 +305,15 @@ impl Pages {
         self.files[file.index()].cached += added;
         let chunk = &mut self.chunks[slot as usize];
         let index = line_index(page);
+        if chunk.present & 1 << index == 0 {
+            let nodes = &mut self.files[file.index()].with_node[chunk.index as usize];
+            self.overhead.line_begins(*nodes & 1 << index != 0);
+            *nodes |= 1 << index;
+        }
         chunk.present |= 1 << index;
         let line = &mut chunk.lines[index];
         debug_assert_eq!(line.present() & mask, 0, "page cached twice");
-        let active =
-            self.ages.comes_back((file, page / LINE_PAGES), mask, self.lru.count(Kind::Active), read);
+        let active = self.ages.comes_back((file, page / LINE_PAGES), mask, self.counted.active, read);
         let place = Place { slot, line: index as u8 };
         if mask != active {
             self.lru.push(Kind::Inactive, place, &mut line.parts, mask & !active);
@@ -329,6 +356,7 @@ impl Pages {
         }
         line.dirty |= mask;
         chunk.dirty |= 1 << index;
+        self.overhead.written(&mut chunk.with_heads[index], clean);
         self.count_dirty(file, page, newly);
         Some(newly)
     }
@@ -357,6 +385,7 @@ impl Pages {
         if newly > 0 {
             line.dirty |= mask;
             chunk.dirty |= 1 << index;
+            self.overhead.written(&mut chunk.with_heads[index], mask);
             self.count_dirty(file, page, newly);
         }
         newly
@@ -432,17 +461,21 @@ impl Pages {
         self.writeback -= pages;
     }
 
-    /// Drops the pages of `mask` in a line of a chunk; frees the chunk when it is empty.
+    /// Drops the pages of `mask` in a line of a chunk, of which the kernel remembers nothing; frees the chunk when it is
+    /// empty.
     pub fn remove(&mut self, slot: usize, index: usize, mask: u64) {
         let chunk = &mut self.chunks[slot];
         let line = &mut chunk.lines[index];
         debug_assert_eq!(line.clean() & mask, mask, "only clean pages are dropped");
         self.lru.take(&mut line.parts, mask);
-        self.forget(slot, index, mask);
+        if self.forget(slot, index, mask) {
+            let chunk = &self.chunks[slot];
+            self.free_node(chunk.file, u64::from(chunk.index) * LINES as u64 + index as u64);
+        }
     }
 
-    /// The same of pages that are in no list any more.
-    pub fn forget(&mut self, slot: usize, index: usize, mask: u64) {
+    /// Drops pages that are in no list any more. True if those were the last ones of the line, whose node is left.
+    pub fn forget(&mut self, slot: usize, index: usize, mask: u64) -> bool {
         let chunk = &mut self.chunks[slot];
         let line = &mut chunk.lines[index];
         let dropped = u64::from(mask.count_ones());
@@ -452,12 +485,27 @@ impl Pages {
         let of = &mut self.files[chunk.file.index()];
         self.cached -= dropped;
         of.cached -= dropped;
-        if line.present() == 0 {
+        self.overhead.dropped(&mut chunk.with_heads[index], mask);
+        let is_empty = line.present() == 0;
+        if is_empty {
+            self.overhead.line_ends();
             chunk.present &= !(1 << index);
             if chunk.present == 0 {
                 of.chunks[chunk.index as usize] = NONE;
                 self.free.push(slot as u32);
             }
+        }
+        is_empty
+    }
+
+    /// Frees the node of a line of a file, if it has no pages.
+    pub fn free_node(&mut self, file: FileId, line: u64) {
+        let (chunk, bit) = (line as usize / LINES, 1 << (line % LINES as u64));
+        let of = &mut self.files[file.index()];
+        let has_pages = self.chunks.get(of.chunks[chunk] as usize).is_some_and(|of| of.present & bit != 0);
+        if !has_pages && of.with_node[chunk] & bit != 0 {
+            of.with_node[chunk] &= !bit;
+            self.overhead.node_goes();
         }
     }
 
@@ -490,6 +538,7 @@ impl File {
         self.size_bytes = size_bytes;
         let chunks = size_bytes.div_ceil(CHUNK_PAGES * PAGE_BYTES) as usize;
         self.chunks.resize(chunks, NONE);
+        self.with_node.resize(chunks, 0);
         self.dirty_chunks.resize(chunks.div_ceil(64), 0);
         self.writeback_chunks.resize(chunks.div_ceil(64), 0);
     }

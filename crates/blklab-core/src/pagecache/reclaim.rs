@@ -5,10 +5,13 @@
 //! when they are written. If more pages are active than inactive, or pages have come back soon, the first active ones become
 //! inactive. Where all pages that are looked at together are dirty, flushers write everything (`handle_reclaim_writeback`).
 
+use std::collections::{HashSet, VecDeque};
+
 use super::lru::{Kind, Place};
 use super::pages::{LINES, Pages, line_end, line_index};
 use super::search::Tag;
 use super::{FileId, PageCache};
+use crate::ticks::Ticks;
 use crate::units::Nanos;
 
 /// Pages that the kernel looks at together (`SWAP_CLUSTER_MAX`).
@@ -25,20 +28,46 @@ const HIGH_WATERMARK: u64 = 6;
 const PRIORITY: u32 = 12;
 /// Pages that were dropped so long ago have made room for enough others (`HZ / 10` in `kswapd_try_to_sleep`).
 const SHORT_SLEEP: Nanos = Nanos::from_millis(100);
+/// How often the kernel sums up its statistics of pages (`FLUSH_TIME` in `mm/memcontrol.c`).
+const COUNTS_EVERY: Nanos = Nanos::from_secs(2);
+/// It has done so as long before a run begins, as in a guest.
+const COUNTED_BEFORE: Nanos = Nanos::from_millis(1219);
 /// Pages in 1 GiB, as a power of two.
 const GIB_PAGES: u32 = 18;
+/// The row of emptied lines is not made shorter than that.
+const ROW_AT_LEAST: u64 = 1024;
 
 /// The pages that the kernel drops beyond those that it needs, of so many that there can be.
 fn beyond(memory_pages: u64) -> u64 {
     BETWEEN_WATERMARKS.min(memory_pages / PART_BETWEEN)
 }
 
+/// When the kernel sums up its statistics for the first time in a run.
+pub(super) fn first_count(ticks: Ticks) -> Nanos {
+    ticks.timer(Nanos::ZERO, ticks.span(COUNTS_EVERY - COUNTED_BEFORE))
+}
+
+/// What the kernel's statistics say of pages. They are kept for each cgroup and CPU, and are summed up every two seconds
+/// (`flush_memcg_stats_dwork`): until then reclaim decides by what they were (`lruvec_page_state`).
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    inactive: u64,
+    pub active: u64,
+    /// Since the last reclaim it was seen that pages had come back soon.
+    come_back: bool,
+}
+
 impl PageCache {
+    /// Pages of memory that are free.
+    #[inline]
+    pub(super) fn free(&self) -> u64 {
+        self.memory_pages.saturating_sub(self.pages.taken())
+    }
+
     /// Makes room for `pages` more cached pages; returns the number that fit.
     #[inline]
     pub(super) fn make_room(&mut self, pages: u64) -> u64 {
-        let room = self.memory_pages - self.pages.cached;
-        if pages <= room {
+        if pages <= self.free() {
             return pages;
         }
         self.reclaim_for(pages)
@@ -48,14 +77,14 @@ impl PageCache {
     fn reclaim_for(&mut self, pages: u64) -> u64 {
         let needed = self.memory_pages.saturating_sub(pages);
         let only_dirty = self.balance_memory(self.now, needed);
-        let room = self.memory_pages - self.pages.cached;
+        let room = self.free();
         if only_dirty || room == 0 {
             self.backings.each(|_, backing| backing.flusher.write_everything());
         }
         room.min(pages)
     }
 
-    /// The thread that drops pages does so until only `needed` are cached, and fewer, and looks again some time
+    /// The thread that drops pages does so until only `needed` are taken, and fewer, and looks again some time
     /// later. True if all pages that it looked at together were dirty.
     fn balance_memory(&mut self, now: Nanos, needed: u64) -> bool {
         self.looks_again = self.ticks.timer(now, self.ticks.span(SHORT_SLEEP));
@@ -70,14 +99,20 @@ impl PageCache {
         if self.looks_again <= now {
             self.look_again();
         }
+        if self.counts_again <= now {
+            self.pages.count();
+            // None of those that were missed would have counted otherwise.
+            while self.counts_again <= now {
+                self.counts_again = self.ticks.timer(self.counts_again, self.ticks.span(COUNTS_EVERY));
+            }
+        }
     }
 
     #[cold]
     fn look_again(&mut self) {
         while self.looks_again <= self.now {
             let at = std::mem::replace(&mut self.looks_again, Nanos::NEVER);
-            let free = self.memory_pages - self.pages.cached;
-            if free < beyond(self.memory_pages) && self.balance_memory(at, self.memory_pages) {
+            if self.free() < beyond(self.memory_pages) && self.balance_memory(at, self.memory_pages) {
                 self.backings.each(|_, backing| backing.flusher.write_everything());
             }
         }
@@ -94,6 +129,13 @@ struct Round {
 }
 
 impl Pages {
+    #[cold]
+    fn count(&mut self) {
+        let [inactive, active] = [Kind::Inactive, Kind::Active].map(|kind| self.lru.count(kind));
+        let come_back = self.counted.come_back | std::mem::take(&mut self.come_back);
+        self.counted = Counted { inactive, active, come_back };
+    }
+
     /// These pages were read for the second time (`folio_activate`).
     #[cold]
     pub fn activate(&mut self, file: FileId, page: u64, mask: u64) {
@@ -143,14 +185,14 @@ impl Pages {
         }
     }
 
-    /// Drops clean pages until at most `needed` are cached, and `beyond` fewer if there are so many: as many rounds as that
+    /// Drops clean pages until at most `needed` are taken, and `beyond` fewer if there are so many: as many rounds as that
     /// takes. True if all pages that were looked at together were dirty.
     pub fn reclaim(&mut self, needed: u64, beyond: u64) -> bool {
         self.tired = self.tired.saturating_sub(1);
         let target = if self.tired == 0 { needed.saturating_sub(beyond) } else { needed };
         let high = HIGH_WATERMARK * beyond;
         let (mut only_dirty, mut priority) = (false, PRIORITY);
-        while self.cached > target {
+        while self.taken() > target {
             let round = self.shrink(priority, high);
             only_dirty |= round.only_dirty;
             if round.looked_at >= high && round.dropped > 0 {
@@ -158,19 +200,38 @@ impl Pages {
             }
             // After the round with priority 1 the kernel's thread sleeps. Processes that need memory try the last one, and what
             // was not found is not looked for again at once.
-            if priority == 0 || (priority == 1 && self.cached <= needed) {
+            if priority == 0 || (priority == 1 && self.taken() <= needed) {
                 self.tired = self.chunks.len() + 1;
                 break;
             }
             priority -= 1;
         }
-        self.come_back = false;
+        self.counted.come_back = false;
+        self.free_empty_nodes();
         only_dirty
+    }
+
+    /// Frees the nodes that have been empty for longest, and forgets which pages they had, where they are many.
+    fn free_empty_nodes(&mut self) {
+        while self.overhead.has_too_many_empty_nodes(self.taken())
+            && let Some((file, line)) = self.emptied.pop_front()
+        {
+            self.free_node(file, line);
+            self.ages.forget((file, line));
+        }
+        // Some are in the row several times.
+        if self.emptied.len() as u64 > 2 * self.overhead.empty_nodes() + ROW_AT_LEAST {
+            let mut latest: HashSet<_> = HashSet::new();
+            let mut row: VecDeque<_> =
+                self.emptied.drain(..).rev().filter(|line| latest.insert(*line)).collect();
+            row.make_contiguous().reverse();
+            self.emptied = row;
+        }
     }
 
     /// A round over a part of both lists, which ends early if `enough` pages are dropped (`shrink_lruvec`).
     fn shrink(&mut self, priority: u32, enough: u64) -> Round {
-        let deactivates = self.come_back || self.has_few_inactive();
+        let deactivates = self.counted.come_back || self.has_few_inactive();
         let mut inactive = self.lru.count(Kind::Inactive) >> priority;
         let mut active = if deactivates { self.lru.count(Kind::Active) >> priority } else { 0 };
         let mut round = Round::default();
@@ -190,7 +251,7 @@ impl Pages {
 
     /// `inactive_is_low`: the more memory, the fewer pages need to be inactive.
     fn has_few_inactive(&self) -> bool {
-        let [inactive, active] = [Kind::Inactive, Kind::Active].map(|kind| self.lru.count(kind));
+        let Counted { inactive, active, .. } = self.counted;
         let gib = (inactive + active) >> GIB_PAGES;
         let ratio = if gib > 0 { (10 * gib).isqrt() } else { 1 };
         inactive * ratio < active
@@ -227,8 +288,11 @@ impl Pages {
             }
             if clean != 0 {
                 round.dropped += u64::from(clean.count_ones());
-                self.ages.dropped(file_line, clean, self.lru.count(Kind::Active));
-                self.forget(place.slot as usize, place.line as usize, clean);
+                let active = self.lru.count(Kind::Active).max(self.counted.active);
+                self.ages.dropped(file_line, clean, active);
+                if self.forget(place.slot as usize, place.line as usize, clean) {
+                    self.emptied.push_back(file_line);
+                }
             }
         }
         round.only_dirty = round.looked_at > 0 && dirty_only == round.looked_at;
