@@ -250,6 +250,25 @@ def test_with_a_full_memory_cells_are_the_same_to_the_last_digit(
     assert cell.kernel.ios > 900
 
 
+def test_random_processes_in_a_full_memory_have_the_hits_of_linux(tmp_path: Path) -> None:
+    # With statistics of the moment the simulator was 3.3 % off.
+    file = tmp_path / "random.fio"
+    file.write_text(
+        "[global]\nbs=4k\nruntime=8\ntime_based\nnorandommap=1\nrandom_distribution=zipf:0.9\n"
+        "[r]\nrw=randread\nsize=40g\nnumjobs=3\n[w]\nrw=randrw\nsize=10g\n"
+    )
+    [cell] = blklab.verify(
+        jobs=[file],
+        disks=["pm983-960gb"],
+        schedulers=["mq-deadline"],
+        kernel=real_kernel.image().parent.name,
+        host={"memory_kb": 256 << 10},
+    ).cells
+    assert cell.sim.bytes_per_s == pytest.approx(cell.kernel.bytes_per_s, rel=0.005)
+    assert cell.sim.p99_ns == pytest.approx(cell.kernel.p99_ns, rel=0.005)
+    assert cell.kernel.ios > 300_000
+
+
 @pytest.mark.parametrize(
     ("disk", "load", "scheduler"),
     [

@@ -46,7 +46,7 @@ struct Zone {
     free: u64,
     /// With fewer, the kernel begins to drop pages of the cache.
     low: u64,
-    /// Of files, on the lists from which the kernel drops them.
+    /// Pages of files, on the lists from which the kernel drops them.
     cached: u64,
 }
 
@@ -80,13 +80,13 @@ impl Held {
     pub fn beside<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let ended = AtomicBool::new(false);
         thread::scope(|scope| {
-            let giver = scope.spawn(|| self.give_back_what_is_taken(&ended));
+            let giver = scope.spawn(|| self.give_back_as_much(&ended));
             let _end = End { of: &ended, giver: giver.thread() };
             work()
         })
     }
 
-    fn give_back_what_is_taken(&mut self, ended: &AtomicBool) {
+    fn give_back_as_much(&mut self, ended: &AtomicBool) {
         let mut most = self.of_others();
         let mut next = STARTED;
         loop {
@@ -246,7 +246,7 @@ Node 0, zone  Movable
     }
 
     #[test]
-    fn what_is_given_back_is_no_longer_held() {
+    fn pages_that_are_given_back_are_no_longer_held() {
         let mut held = Held {
             memory: vec![vec![1; 64 << 12], vec![1; 8 << 12]],
             bios: false,

@@ -337,7 +337,7 @@ fn beyond_an_eighth_of_memory_empty_nodes_are_freed() {
 }
 
 #[test]
-fn what_is_written_takes_memory_for_buffer_heads_and_bios_where_there_are_any() {
+fn pages_that_are_written_take_memory_for_buffer_heads_and_bios_where_there_are_any() {
     const PAGES: u64 = 4200;
     let taken = |heads: bool, bios: bool| {
         let config = MemoryConfig { kept: Kept { heads, bios }, ..config() };
@@ -350,17 +350,16 @@ fn what_is_written_takes_memory_for_buffer_heads_and_bios_where_there_are_any() 
         for _ in 0..2 {
             // The second time the same pages.
             write_on(&mut cache, Nanos::ZERO, file, 0, PAGES * PAGE_BYTES, &mut dirtier);
+            let (mut cursor, mut written) = (cache.sync_start(file), Vec::new());
+            while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 1024, Nanos::ZERO) {
+                written.push(range);
+            }
+            note(&cache);
+            for range in written {
+                cache.write_done(range, Nanos::ZERO);
+            }
             note(&cache);
         }
-        let (mut cursor, mut written) = (cache.sync_start(file), Vec::new());
-        while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 1024, Nanos::ZERO) {
-            written.push(range);
-        }
-        note(&cache);
-        for range in written {
-            cache.write_done(range, Nanos::ZERO);
-        }
-        note(&cache);
         cache.invalidate(file, 0, PAGES * PAGE_BYTES);
         assert_eq!(cache.counts(), Counts::default());
         assert_eq!(cache.free(), whole);
@@ -368,7 +367,7 @@ fn what_is_written_takes_memory_for_buffer_heads_and_bios_where_there_are_any() 
     };
     assert_eq!(taken(false, false), [0; 4], "XFS");
     assert_eq!(taken(true, false), [100; 4], "ext4");
-    assert_eq!(taken(true, true), [100, 100, 300, 100], "a bare disk");
+    assert_eq!(taken(true, true), [300, 100, 300, 100], "a bare disk");
 }
 
 #[test]
