@@ -78,16 +78,16 @@ pub fn leave(cache_bytes: u64, bios: bool) -> Result<Held, String> {
 impl Held {
     /// Does `work`, during which processes and the kernel take memory: the cache gets as much of this back.
     pub fn beside<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        let ended = AtomicBool::new(false);
+        let (ended, before) = (AtomicBool::new(false), self.of_others());
         thread::scope(|scope| {
-            let giver = scope.spawn(|| self.give_back_as_much(&ended));
+            let giver = scope.spawn(|| self.give_back_what_exceeds(before, &ended));
             let _end = End { of: &ended, giver: giver.thread() };
             work()
         })
     }
 
-    fn give_back_as_much(&mut self, ended: &AtomicBool) {
-        let mut most = self.of_others();
+    /// Until the work has ended, gives back what others take beyond `most` pages.
+    fn give_back_what_exceeds(&mut self, mut most: u64, ended: &AtomicBool) {
         let mut next = STARTED;
         loop {
             thread::park_timeout(next);
