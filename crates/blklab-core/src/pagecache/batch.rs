@@ -6,7 +6,7 @@
 
 use super::FileId;
 use super::PageRange;
-use super::pages::{Pages, page_bit};
+use super::pages::{Pages, line_end, page_bit};
 use super::search::Tag;
 
 /// Pages found at a time (`PAGEVEC_SIZE`).
@@ -170,11 +170,6 @@ impl Batch {
         self.passed += 1;
     }
 
-    /// All that the latest search has found are passed: the next search begins when what was found is submitted.
-    fn is_passed(&self) -> bool {
-        self.passed == self.found.len()
-    }
-
     /// Holds no pages from now on; to be called when no more are asked for.
     pub fn release(&mut self, held: &mut Held) {
         if let Some(number) = self.held.take() {
@@ -187,42 +182,45 @@ impl Batch {
     /// The next pages to write (`writeback_get_folio`). Pages under writeback are passed, unless the
     /// writer `waits` for them.
     pub fn next_to_write(&mut self, pages: &Pages, held: &mut Held, room: Room, waits: bool) -> Next {
-        let mut range = PageRange { file: self.file, first: 0, pages: 0 };
-        let mut most = room.anywhere;
-        loop {
-            let begun = range.pages > 0;
-            if begun && self.is_passed() {
-                break;
-            }
-            let Some(page) = self.peek(pages, held) else { break };
-            let (line, bit) = (pages.state(self.file, page), page_bit(page));
+        while let Some(page) = self.peek(pages, held) {
             if pages.is_locked(self.file, page) {
-                if begun {
-                    break;
-                }
                 return Next::Locked(page);
             }
-            let is_clean = line.dirty & bit == 0;
-            if is_clean || line.writeback & bit != 0 {
-                if begun {
-                    // It is looked at in its turn, when those before it are submitted.
-                    break;
-                }
-                if waits && !is_clean {
-                    return Next::Wait(page);
-                }
-                self.pass();
-                continue;
+            let line = pages.state(self.file, page);
+            let is_dirty = line.dirty & page_bit(page) != 0;
+            let is_written = line.writeback & page_bit(page) != 0;
+            if is_dirty && !is_written {
+                let most = if page == room.at { room.there } else { room.anywhere };
+                return Next::Write(self.take_neighbours(pages, page, most.max(1)));
             }
-            if !begun {
-                range.first = page;
-                most = if page == room.at { room.there } else { room.anywhere };
-            } else if page != range.end() || range.pages == most {
+            if is_dirty && waits {
+                return Next::Wait(page);
+            }
+            self.pass();
+        }
+        Next::End
+    }
+
+    /// That page, which is to be written, and at most so many pages with those behind it. Where one of these is not to be
+    /// written now, it is looked at in its turn, when those before it are submitted.
+    fn take_neighbours(&mut self, pages: &Pages, first: u64, most: u32) -> PageRange {
+        let mut range = PageRange { file: self.file, first, pages: 0 };
+        // Their lines, one after the other.
+        let (mut behind_line, mut to_write) = (0, 0);
+        for &page in &self.found[self.passed..] {
+            if page != range.end() || range.pages == most {
+                break;
+            }
+            if page >= behind_line {
+                behind_line = line_end(page);
+                to_write = pages.line(self.file, page).map_or(0, |line| line.dirty & !line.writeback);
+            }
+            if to_write & page_bit(page) == 0 || pages.is_locked(self.file, page) {
                 break;
             }
             range.pages += 1;
-            self.pass();
         }
-        if range.pages > 0 { Next::Write(range) } else { Next::End }
+        self.passed += range.pages as usize;
+        range
     }
 }

@@ -4,6 +4,7 @@
 //! dropped if they are clean. The others are active from then on, with a mark by which they come to the list's begin
 //! when they are written. If more pages are active than inactive, or pages have come back soon, the first active ones become
 //! inactive. Where all pages that are looked at together are dirty, flushers write everything (`handle_reclaim_writeback`).
+//! How long the lists are, and whether pages have come back, it knows from statistics that are up to two seconds old.
 
 use std::collections::{HashSet, VecDeque};
 
