@@ -251,7 +251,7 @@ def test_with_a_full_memory_cells_are_the_same_to_the_last_digit(
 
 
 def test_random_processes_in_a_full_memory_have_the_hits_of_linux(tmp_path: Path) -> None:
-    # With statistics of the moment the simulator was 3.3 % off.
+    # In 15 s the simulator was 3.3 % off with statistics of the moment.
     file = tmp_path / "random.fio"
     file.write_text(
         "[global]\nbs=4k\nruntime=8\ntime_based\nnorandommap=1\nrandom_distribution=zipf:0.9\n"

@@ -117,7 +117,7 @@ pub(super) struct Pages {
     pub counted: Counted,
     /// Pages that were dropped not long ago have come back, which the statistics do not say yet.
     pub come_back: bool,
-    /// Lines of files whose pages were all reclaimed, in that order; some have pages again.
+    /// Lines that reclaim has emptied, by file and number, the oldest first. Some of these lines have pages again.
     pub emptied: VecDeque<(FileId, u64)>,
 }
 
@@ -474,7 +474,7 @@ impl Pages {
         }
     }
 
-    /// Drops pages that are in no list any more. True if those were the last ones of the line, whose node is left.
+    /// Drops pages that are in no list any more. Returns whether the line has no pages left; its node stays.
     pub fn forget(&mut self, slot: usize, index: usize, mask: u64) -> bool {
         let chunk = &mut self.chunks[slot];
         let line = &mut chunk.lines[index];
