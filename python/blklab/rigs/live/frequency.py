@@ -29,7 +29,7 @@ class Frequency:
         self._interval_s = interval_s
         self._seen_khz: list[int] = []
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="blklab-frequency", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="blklab-frequency", daemon=True)
 
     def __enter__(self) -> Frequency:
         if self._files:
@@ -41,12 +41,15 @@ class Frequency:
         if self._files:
             self._thread.join()
 
-    def _look(self) -> None:
-        while True:
-            if (khz := _fastest_khz(self._files)) is not None:
-                self._seen_khz.append(khz)
-            if self._ended.wait(self._interval_s):
-                return
+    def _watch(self) -> None:
+        self.look()
+        while not self._ended.wait(self._interval_s):
+            self.look()
+
+    def look(self) -> None:
+        """Take one more sample."""
+        if (khz := _fastest_khz(self._files)) is not None:
+            self._seen_khz.append(khz)
 
     def seen(self) -> FrequencyData | None:
         """The form in results; None if no CPU reports it."""
