@@ -59,22 +59,29 @@ pub(crate) enum Order {
     Rounds,
 }
 
-/// The lowest `count` bits.
+/// The lowest `count` bits, at least one and at most all.
 fn lowest(count: u32) -> u64 {
-    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
+    u64::MAX >> (u64::BITS - count)
 }
 
 impl Word {
+    /// None of its `size` tags is free.
+    #[inline]
+    fn is_full(&self, size: u32) -> bool {
+        self.taken == lowest(size) && self.freed == 0
+    }
+
     /// A tag below `depth`, searched from `from` upwards, and from 0 if it `wraps`.
     #[inline]
     fn take(&mut self, depth: u32, from: u32, wraps: bool) -> Option<u32> {
-        let allowed = if wraps { lowest(depth) } else { lowest(depth) & !lowest(from) };
+        let behind = u64::MAX << from;
+        let allowed = if wraps { lowest(depth) } else { lowest(depth) & behind };
         let mut open = !self.taken & allowed;
         if open == 0 {
             self.taken &= !std::mem::take(&mut self.freed);
             open = !self.taken & allowed;
         }
-        let ahead = open & !lowest(from);
+        let ahead = open & behind;
         let bit = if ahead == 0 { open } else { ahead }.trailing_zeros();
         (open != 0).then(|| {
             self.taken |= 1 << bit;
@@ -149,8 +156,10 @@ impl Tags {
             let index = next;
             next = if next + 1 == count { 0 } else { next + 1 };
             let depth = if shallow { self.shares[index as usize] } else { self.size_of_word(index) };
+            let word = &mut self.words[index as usize];
             if depth > 0
-                && let Some(bit) = self.words[index as usize].take(depth, from, shallow)
+                && !word.is_full(1 << self.shift)
+                && let Some(bit) = word.take(depth, from, shallow)
             {
                 self.free -= 1;
                 let tag = (index << self.shift) + bit;

@@ -46,7 +46,12 @@ impl Lock {
         while self.held.front().is_some_and(|held| held.1 <= now) {
             self.held.pop_front();
         }
-        match self.held.back() {
+        match self.held.back_mut() {
+            // Most wait for the last holder.
+            Some(last) if last.0 < at && last.1 >= at => {
+                last.1 += hold;
+                last.1
+            }
             Some(last) if last.1 >= at => self.take_gap(at, hold),
             _ => {
                 self.held.push_back((at, at + hold));

@@ -6,11 +6,15 @@
 
 use super::FileId;
 use super::PageRange;
-use super::pages::{Pages, line_end, page_bit};
+use super::first_bits;
+use super::pages::{LINE_PAGES, Pages, lines, page_bit};
 use super::search::Tag;
 
 /// Pages found at a time (`PAGEVEC_SIZE`).
-const BATCH_PAGES: usize = 31;
+const BATCH_PAGES: u32 = 31;
+
+/// Pages of one line: its first page, and a bit for each of them.
+type InLine = (u64, u64);
 
 /// The pages with a tag from some page of a file on, in order. Those of the latest search are held until the next one
 /// (`folio_batch_release`), also by a writer that sleeps.
@@ -18,11 +22,11 @@ const BATCH_PAGES: usize = 31;
 pub(super) struct Batch {
     file: FileId,
     tag: Tag,
-    /// Those pages.
-    found: Vec<u64>,
+    /// Those pages that are not passed yet, in their lines.
+    found: Vec<InLine>,
     /// Their number in [`Held`].
     held: Option<u32>,
-    /// So many of them are passed.
+    /// All pages of so many lines are passed.
     passed: usize,
     /// Where the next search begins; `None` after the last page.
     from: Option<u64>,
@@ -32,7 +36,7 @@ pub(super) struct Batch {
 /// The pages that batches and sleeping readers hold.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    found: Vec<(FileId, Vec<u64>)>,
+    found: Vec<(FileId, Vec<InLine>)>,
     /// Numbers that are not given out.
     free: Vec<u32>,
 }
@@ -41,22 +45,26 @@ impl Held {
     /// The pages of the file that are held, in order; a page of several batches is there as often.
     pub fn of(&self, file: FileId) -> Vec<u64> {
         let of_file = self.found.iter().filter(|(of, _)| *of == file);
-        let mut pages: Vec<_> = of_file.flat_map(|(_, pages)| pages).copied().collect();
+        let bits = |&(line, bits): &InLine| {
+            (0..LINE_PAGES).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| line + bit)
+        };
+        let mut pages: Vec<_> = of_file.flat_map(|(_, lines)| lines).flat_map(bits).collect();
         pages.sort_unstable();
         pages
     }
 
     /// These pages are held until the number is given back.
-    pub fn hold(&mut self, file: FileId, pages: &[u64]) -> u32 {
+    fn hold(&mut self, file: FileId, pages: &[InLine]) -> u32 {
         let number = self.take(file);
         self.found[number as usize].1.extend_from_slice(pages);
         number
     }
 
-    /// The same of the pages `first..end`.
+    /// The pages `first..end` are held until the number is given back.
     pub fn hold_range(&mut self, file: FileId, first: u64, end: u64) -> u32 {
         let number = self.take(file);
-        self.found[number as usize].1.extend(first..end);
+        let in_lines = lines(first, end).map(|(page, mask)| (page / LINE_PAGES * LINE_PAGES, mask));
+        self.found[number as usize].1.extend(in_lines);
         number
     }
 
@@ -72,7 +80,7 @@ impl Held {
                 number
             }
             None => {
-                self.found.push((file, Vec::with_capacity(BATCH_PAGES)));
+                self.found.push((file, Vec::new()));
                 self.found.len() as u32 - 1
             }
         }
@@ -127,10 +135,17 @@ impl Batch {
     /// none.
     #[inline]
     pub fn peek(&mut self, pages: &Pages, held: &mut Held) -> Option<u64> {
-        if self.passed == self.found.len() && !self.look_up(pages, held) {
-            return None;
+        loop {
+            while let Some(&(line, bits)) = self.found.get(self.passed) {
+                if bits != 0 {
+                    return Some(line + u64::from(bits.trailing_zeros()));
+                }
+                self.passed += 1;
+            }
+            if !self.look_up(pages, held) {
+                return None;
+            }
         }
-        Some(self.found[self.passed])
     }
 
     /// Looks up the next pages, and holds them; false if there is none.
@@ -147,27 +162,29 @@ impl Batch {
 
     /// Finds the next pages; where the next search begins.
     fn search(&mut self, mut from: u64, pages: &Pages) -> Option<u64> {
+        let mut room = BATCH_PAGES;
         // Dirty pages are often neighbours: each search yields all of a line.
-        'search: while self.found.len() < BATCH_PAGES
-            && let Some((line, mut bits)) = pages.next_tagged_in_line(self.file, from, self.tag)
+        while room > 0
+            && let Some((line, bits)) = pages.next_tagged_in_line(self.file, from, self.tag)
+            && line < self.end
         {
-            while bits != 0 && self.found.len() < BATCH_PAGES {
-                let page = line + u64::from(bits.trailing_zeros());
-                if page >= self.end {
-                    break 'search;
-                }
-                self.found.push(page);
-                from = page + 1;
-                bits &= bits - 1;
+            let inside = u64::MAX >> (LINE_PAGES - (self.end - line).min(LINE_PAGES));
+            let bits = first_bits(bits & inside, u64::from(room));
+            if bits == 0 {
+                break;
             }
+            self.found.push((line, bits));
+            room -= bits.count_ones();
+            from = line + LINE_PAGES - u64::from(bits.leading_zeros());
         }
         // One that finds fewer has come to the end.
-        (self.found.len() == BATCH_PAGES).then_some(from)
+        (room == 0).then_some(from)
     }
 
     /// Goes on to the page after the next one.
     pub fn pass(&mut self) {
-        self.passed += 1;
+        let (_, bits) = &mut self.found[self.passed];
+        *bits &= *bits - 1;
     }
 
     /// Holds no pages from now on; to be called when no more are asked for.
@@ -186,9 +203,10 @@ impl Batch {
             if pages.is_locked(self.file, page) {
                 return Next::Locked(page);
             }
-            let line = pages.state(self.file, page);
-            let is_dirty = line.dirty & page_bit(page) != 0;
-            let is_written = line.writeback & page_bit(page) != 0;
+            let line = pages.line(self.file, page);
+            let has = |bits: Option<u64>| bits.is_some_and(|bits| bits & page_bit(page) != 0);
+            let is_dirty = has(line.map(|line| line.dirty));
+            let is_written = has(line.map(|line| line.writeback));
             if is_dirty && !is_written {
                 let most = if page == room.at { room.there } else { room.anywhere };
                 return Next::Write(self.take_neighbours(pages, page, most.max(1)));
@@ -205,22 +223,25 @@ impl Batch {
     /// written now, it is looked at in its turn, when those before it are submitted.
     fn take_neighbours(&mut self, pages: &Pages, first: u64, most: u32) -> PageRange {
         let mut range = PageRange { file: self.file, first, pages: 0 };
-        // Their lines, one after the other.
-        let (mut behind_line, mut to_write) = (0, 0);
-        for &page in &self.found[self.passed..] {
-            if page != range.end() || range.pages == most {
+        while let Some((line, bits)) = self.found.get_mut(self.passed) {
+            let from = range.end().wrapping_sub(*line);
+            if from >= LINE_PAGES {
                 break;
             }
-            if page >= behind_line {
-                behind_line = line_end(page);
-                to_write = pages.line(self.file, page).map_or(0, |line| line.dirty & !line.writeback);
-            }
-            if to_write & page_bit(page) == 0 || pages.is_locked(self.file, page) {
+            let to_write = pages.line(self.file, *line).map_or(0, |line| line.dirty & !line.writeback);
+            let to_write = *bits & to_write & !pages.locked_in_line(self.file, *line);
+            let count = (to_write >> from).trailing_ones().min(most - range.pages);
+            if count == 0 {
                 break;
             }
-            range.pages += 1;
+            range.pages += count;
+            // They are the lowest that are left.
+            *bits &= u64::MAX.checked_shl(from as u32 + count).unwrap_or(0);
+            if *bits != 0 {
+                break;
+            }
+            self.passed += 1;
         }
-        self.passed += range.pages as usize;
         range
     }
 }

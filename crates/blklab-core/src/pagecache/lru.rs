@@ -65,10 +65,15 @@ impl Lru {
         self.counts[kind as usize]
     }
 
-    /// These pages, which are in no list, come to the end of one.
+    /// These pages, `count` of them, which are in no list, come to the end of one.
     #[inline]
-    pub fn push(&mut self, kind: Kind, place: Place, of: &mut Parts, pages: u64) {
-        self.counts[kind as usize] += u64::from(pages.count_ones());
+    pub fn push(&mut self, kind: Kind, place: Place, of: &mut Parts, pages: u64, count: u64) {
+        debug_assert_eq!(
+            u64::from(pages.count_ones()),
+            count,
+            "counting bits takes longer than all else here"
+        );
+        self.counts[kind as usize] += count;
         if let Some(last) = self.lists[kind as usize].last() {
             let last = &mut self.parts[last as usize];
             // What they come after is before them in the line.
@@ -368,7 +373,7 @@ mod tests {
                 let of = &mut parts[slot as usize][line as usize];
                 match step {
                     0 | 1 if absent != 0 => {
-                        lru.push(kind, place, of, absent);
+                        lru.push(kind, place, of, absent, u64::from(absent.count_ones()));
                         model.0[kind as usize].extend(bits(absent).map(|page| (place, page)));
                     }
                     2 if absent != 0 => {

@@ -443,6 +443,14 @@ fn up_to(mask: u64, bits: u64, count: u64) -> u64 {
 
 /// The lowest `count` of `bits`.
 fn first_bits(mut bits: u64, count: u64) -> u64 {
+    if count >= u64::from(u64::BITS) || bits == 0 {
+        return bits;
+    }
+    // Most are neighbours.
+    let first = bits.trailing_zeros();
+    if count <= u64::from((bits >> first).trailing_ones()) {
+        return ((1 << count) - 1) << first;
+    }
     if count >= u64::from(bits.count_ones()) {
         return bits;
     }

@@ -187,6 +187,12 @@ impl Pages {
         self.cached + self.overhead.pages(self.writeback, chunks as u64)
     }
 
+    /// A number that is not less, found without a division.
+    #[inline]
+    pub fn taken_at_most(&self) -> u64 {
+        2 * (self.cached + self.overhead.empty_nodes())
+    }
+
     pub fn add_file(&mut self, size_bytes: u64, backing: BackingId) -> FileId {
         let mut file = File {
             size_bytes: 0,
@@ -295,12 +301,12 @@ impl Pages {
     /// Adds the pages of `mask` in the line of `page`, none of which is cached, to the cache; they
     /// wait for their read.
     pub fn insert_reading(&mut self, file: FileId, page: u64, mask: u64) {
-        self.insert(file, page, mask, true).reading |= mask;
+        self.insert(file, page, mask, u64::from(mask.count_ones()), true).reading |= mask;
     }
 
-    fn insert(&mut self, file: FileId, page: u64, mask: u64, read: bool) -> &mut Line {
+    /// Adds the pages of `mask`, `added` of them.
+    fn insert(&mut self, file: FileId, page: u64, mask: u64, added: u64, read: bool) -> &mut Line {
         let slot = self.chunk_for(file, page);
-        let added = u64::from(mask.count_ones());
         self.cached += added;
         self.files[file.index()].cached += added;
         let chunk = &mut self.chunks[slot as usize];
@@ -315,11 +321,12 @@ impl Pages {
         debug_assert_eq!(line.present() & mask, 0, "page cached twice");
         let active = self.ages.comes_back((file, page / LINE_PAGES), mask, self.counted.active, read);
         let place = Place { slot, line: index as u8 };
+        let soon = if active == 0 { 0 } else { u64::from(active.count_ones()) };
         if mask != active {
-            self.lru.push(Kind::Inactive, place, &mut line.parts, mask & !active);
+            self.lru.push(Kind::Inactive, place, &mut line.parts, mask & !active, added - soon);
         }
         if active != 0 {
-            self.lru.push(Kind::Active, place, &mut line.parts, active);
+            self.lru.push(Kind::Active, place, &mut line.parts, active, soon);
             line.active |= active;
             self.come_back = true;
         }
@@ -370,18 +377,19 @@ impl Pages {
         set_bit(&mut of.dirty_chunks, (page / CHUNK_PAGES) as usize, true);
     }
 
-    /// The pages of `mask` get new data; those not cached are added. Returns how many were clean.
-    pub fn dirty(&mut self, file: FileId, page: u64, mask: u64) -> u64 {
+    /// The pages of `mask`, `count` of them, get new data; those not cached are added. Returns how many were clean.
+    pub fn dirty(&mut self, file: FileId, page: u64, mask: u64, count: u64) -> u64 {
+        let of_part = |part: u64| if part == mask { count } else { u64::from(part.count_ones()) };
         let absent = mask & !self.state(file, page).present();
         if absent != 0 {
-            self.insert(file, page, absent, false).uptodate |= absent;
+            self.insert(file, page, absent, of_part(absent), false).uptodate |= absent;
         }
         let slot = self.slot(file, page) as usize;
         let index = line_index(page);
         let chunk = &mut self.chunks[slot];
         let line = &mut chunk.lines[index];
         debug_assert_eq!(line.uptodate & mask, mask, "dirty pages are up to date");
-        let newly = u64::from((mask & !line.dirty).count_ones());
+        let newly = of_part(mask & !line.dirty);
         if newly > 0 {
             line.dirty |= mask;
             chunk.dirty |= 1 << index;
@@ -432,6 +440,14 @@ impl Pages {
 
     pub fn is_locked(&self, file: FileId, page: u64) -> bool {
         self.locked.contains(&(file, page))
+    }
+
+    /// The locked pages of the line that begins there.
+    #[inline]
+    pub fn locked_in_line(&self, file: FileId, line: u64) -> u64 {
+        let here =
+            self.locked.iter().filter(|(of, page)| *of == file && page / LINE_PAGES * LINE_PAGES == line);
+        here.fold(0, |bits, &(_, page)| bits | page_bit(page))
     }
 
     /// A write has completed.

@@ -65,10 +65,16 @@ impl PageCache {
         self.memory_pages.saturating_sub(self.pages.taken())
     }
 
+    /// Whether there is room for `pages` more cached pages.
+    #[inline]
+    pub(super) fn has_room(&self, pages: u64) -> bool {
+        pages + self.pages.taken_at_most() <= self.memory_pages || pages <= self.free()
+    }
+
     /// Makes room for `pages` more cached pages; returns the number that fit.
     #[inline]
     pub(super) fn make_room(&mut self, pages: u64) -> u64 {
-        if pages <= self.free() {
+        if self.has_room(pages) {
             return pages;
         }
         self.reclaim_for(pages)
@@ -155,7 +161,7 @@ impl Pages {
     /// The same of pages that are in no list any more.
     fn put_taken(&mut self, place: Place, kind: Kind, mask: u64) {
         let line = &mut self.chunks[place.slot as usize].lines[place.line as usize];
-        self.lru.push(kind, place, &mut line.parts, mask);
+        self.lru.push(kind, place, &mut line.parts, mask, u64::from(mask.count_ones()));
         match kind {
             Kind::Active => line.active |= mask,
             Kind::Inactive => line.active &= !mask,

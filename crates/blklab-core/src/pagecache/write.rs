@@ -1,6 +1,6 @@
 //! Buffered writes, and when their writers must pause.
 
-use super::pages::{line_end, line_mask, page_bit};
+use super::pages::{LINE_PAGES, line_end, line_mask, page_bit};
 use super::throttle::Dirty;
 use super::{Dirtier, FileId, PAGE_BYTES, PageCache, PageRange, Step, Wait, below, up_to};
 use crate::units::Nanos;
@@ -104,12 +104,14 @@ impl PageCache {
                     let wait = if self.read_one(file, page, out) { Wait::Page(page) } else { Wait::Memory };
                     return stop(pos, wait);
                 }
-                self.make_room(u64::from((mask & !line.present()).count_ones()));
-                // This may have dropped pages that were cached here.
-                line = self.pages.state(file, page);
-                mask = up_to(mask, mask & !line.present(), self.free());
-                if mask == 0 {
-                    return stop(pos, Wait::Memory);
+                if !self.has_room(LINE_PAGES) {
+                    self.make_room(u64::from((mask & !line.present()).count_ones()));
+                    // This may have dropped pages that were cached here.
+                    line = self.pages.state(file, page);
+                    mask = up_to(mask, mask & !line.present(), self.free());
+                    if mask == 0 {
+                        return stop(pos, Wait::Memory);
+                    }
                 }
             }
             mask &= below(line.reading & mask);
@@ -118,9 +120,10 @@ impl PageCache {
             }
             // The writer checks the limits again after this many pages that were clean.
             mask = up_to(mask, mask & !line.dirty, self.room(at, dirtier).max(1));
-            pos = if whole { pos + u64::from(mask.count_ones()) * PAGE_BYTES } else { next.min(end) };
+            let count = if whole { u64::from(mask.count_ones()) } else { 1 };
+            pos = if whole { pos + count * PAGE_BYTES } else { next.min(end) };
             self.pages.grow_file(file, pos);
-            let newly = self.pages.dirty(file, page, mask);
+            let newly = self.pages.dirty(file, page, mask, count);
             if newly > 0 {
                 self.dirtied(at, now, file, dirtier, newly);
             }

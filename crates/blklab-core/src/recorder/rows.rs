@@ -62,10 +62,17 @@ impl<T: Interval> Rows<T> {
         let mut at = from;
         while at < to {
             // Rows may double in width while the time is added to them.
-            self.row(at);
-            let row_end = Nanos((at.0 / self.width.0 + 1) * self.width.0);
+            if at >= self.last_end {
+                self.extend_to(at);
+            }
+            let (row, row_end) = if at >= self.last_begin {
+                (&mut self.last, self.last_end)
+            } else {
+                let index = at.0 / self.width.0;
+                (&mut self.rows[index as usize], Nanos((index + 1) * self.width.0))
+            };
             let until = to.min(row_end);
-            add(self.row(at), until - at);
+            add(row, until - at);
             at = until;
         }
     }

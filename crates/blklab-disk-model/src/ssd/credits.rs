@@ -4,48 +4,37 @@
 //! single next-free time, a later transfer would block an earlier one; with credits per slice, each transfer
 //! takes the remaining time of the slices that it needs.
 
-/// The initial number of slices, which fits into a processor's L1 cache; it doubles whenever the place of a
-/// needed slice is taken by another slice that is not over yet.
+/// The initial number of slices in the ring, which fits into a processor's L1 cache; it doubles whenever a
+/// transfer reaches further ahead.
 const SLICES_MIN: usize = 128;
 
-/// The maximum number of slices: reservations further ahead are not distinguished. Enough for a request of
-/// 128 MiB that is reserved at once.
-const SLICES_MAX: usize = 65_536;
+/// The maximum number of slices: further ahead nothing is reserved. Enough for requests of 256 MiB that are
+/// reserved at once.
+const SLICES_MAX: u64 = 65_536;
 
 /// A slice is about as long as the transfer of this many sectors (4 KiB): shorter slices cost time without
 /// more precision, longer ones would mix small transfers.
 const SLICE_SECTORS: u64 = 8;
 
-#[derive(Clone, Copy, Debug)]
+/// So many slices are looked at together, for a whole to be filled.
+const STEP: usize = 8;
+
+#[derive(Clone, Copy, Debug, Default)]
 struct Slice {
-    number: u32,
     used_ns: u32,
-    /// For a full slice: all slices from it up to this one are full.
+    /// For a full slice: all slices from it up to this one are full; 0 if only it is. 32 bits of the number.
     full_up_to: u32,
-}
-
-impl Slice {
-    /// The slice of this number before its first transfer.
-    #[inline]
-    fn empty(number: u32) -> Slice {
-        Slice { number, used_ns: 0, full_up_to: number.wrapping_add(1) }
-    }
-
-    /// It comes before slice `first`, or is empty: no transfer will use it.
-    #[inline]
-    fn is_over(self, first: u32) -> bool {
-        // Numbers are 32 bits wide and lie close together.
-        self.used_ns == 0 || (self.number.wrapping_sub(first) as i32) < 0
-    }
 }
 
 /// One shared link.
 #[derive(Debug)]
 pub(super) struct Credits {
-    /// A power of two of slices, each at its number modulo that.
-    slices: Vec<Slice>,
-    /// The time of the latest transfer: slices before it are over.
-    now: u64,
+    /// The slices from `first` on: a power of two of them, each at its number modulo that.
+    ring: Vec<Slice>,
+    /// The number of the first slice that is not over.
+    first: u64,
+    /// The number of the first one behind the ring.
+    end: u64,
     /// A slice lasts 2^this nanoseconds.
     slice_bits: u32,
     /// Nanoseconds per sector, times 2^16.
@@ -57,8 +46,9 @@ impl Credits {
     pub fn new(sector_fx: u64) -> Credits {
         let slice_ns = ((SLICE_SECTORS * sector_fx) >> 16).clamp(1, 1 << 24).next_power_of_two();
         Credits {
-            slices: vec![Slice::empty(0); SLICES_MIN],
-            now: 0,
+            ring: vec![Slice::default(); SLICES_MIN],
+            first: 0,
+            end: SLICES_MIN as u64,
             slice_bits: slice_ns.trailing_zeros(),
             sector_fx,
             busy_ns: 0,
@@ -67,76 +57,65 @@ impl Credits {
 
     #[inline]
     fn place(&self, number: u64) -> usize {
-        number as usize & (self.slices.len() - 1)
+        number as usize & (self.ring.len() - 1)
     }
 
-    /// The number of the first slice that is not over.
-    #[inline]
-    fn first(&self) -> u32 {
-        (self.now >> self.slice_bits) as u32
-    }
-
-    /// The free place for a missing slice; `None` if the slice exists, or if another slice still needs the
-    /// place.
-    #[inline]
-    fn free_place(&self, number: u64) -> Option<usize> {
-        let place = self.place(number);
-        let there = self.slices[place];
-        let is_free = there.is_over(self.first()) || self.slices.len() == SLICES_MAX;
-        (there.number != number as u32 && is_free).then_some(place)
-    }
-
-    /// The place of the slice of that number; it is empty if it was not used yet. The returned place is valid
-    /// until another slice is opened.
-    #[inline]
-    fn open(&mut self, number: u64) -> usize {
-        let place = self.place(number);
-        if self.slices[place].number == number as u32 { place } else { self.open_anew(number) }
-    }
-
-    /// The same for a slice that has no place yet.
+    /// The slices before `first` are over.
     #[inline(never)]
-    fn open_anew(&mut self, number: u64) -> usize {
-        loop {
-            if let Some(place) = self.free_place(number) {
-                self.slices[place] = Slice::empty(number as u32);
-                return place;
-            }
-            self.grow();
-            let place = self.place(number);
-            if self.slices[place].number == number as u32 {
-                return place;
-            }
-        }
+    fn pass(&mut self, first: u64) {
+        let slices = self.ring.len();
+        let over = (first - self.first).min(slices as u64) as usize;
+        let place = self.place(self.first);
+        let up_to_end = over.min(slices - place);
+        self.ring[place..place + up_to_end].fill(Slice::default());
+        self.ring[..over - up_to_end].fill(Slice::default());
+        (self.first, self.end) = (first, first + slices as u64);
+    }
+
+    /// Whether the ring has all slices before `end`; it grows up to the maximum.
+    #[inline]
+    fn reaches(&mut self, end: u64) -> bool {
+        end <= self.end || self.grow(end)
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let more = vec![Slice::empty(0); self.slices.len() * 2];
-        for slice in std::mem::replace(&mut self.slices, more) {
-            if !slice.is_over(self.first()) {
-                let place = self.place(u64::from(slice.number));
-                self.slices[place] = slice;
-            }
+    fn grow(&mut self, end: u64) -> bool {
+        let wanted = end - self.first;
+        if wanted > SLICES_MAX {
+            return false;
         }
+        let fewer = std::mem::take(&mut self.ring);
+        self.ring = vec![Slice::default(); wanted.next_power_of_two() as usize];
+        for number in self.first..self.end {
+            let place = self.place(number);
+            self.ring[place] = fewer[number as usize & (fewer.len() - 1)];
+        }
+        self.end = self.first + self.ring.len() as u64;
+        true
     }
 
     /// Transfers `sectors` from `at` on; returns the time of the last byte. `at` is `now` or later, and later
     /// calls never ask for a time before `now`.
-    #[inline]
+    #[inline(always)]
     pub fn transfer(&mut self, now: u64, at: u64, sectors: u64) -> u64 {
         self.take(now, at, (sectors * self.sector_fx) >> 16)
     }
 
     /// The same for a duration.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, now: u64, at: u64, left: u64) -> u64 {
-        self.now = now;
         self.busy_ns += left;
+        let first = now >> self.slice_bits;
+        if first > self.first {
+            self.pass(first);
+        }
         let slice_ns = 1 << self.slice_bits;
-        let into = at & (slice_ns - 1);
-        let place = self.open(at >> self.slice_bits);
-        let slice = &mut self.slices[place];
+        let (number, into) = (at >> self.slice_bits, at & (slice_ns - 1));
+        if !self.reaches(number + 2) {
+            return at + left;
+        }
+        let place = self.place(number);
+        let slice = &mut self.ring[place];
         let end = into.max(u64::from(slice.used_ns)) + left;
         // Most transfers fit into the slice that they begin in.
         if end <= slice_ns {
@@ -151,23 +130,15 @@ impl Credits {
     #[inline(never)]
     fn transfer_on(&mut self, at: u64, left: u64) -> u64 {
         let slice_ns = 1 << self.slice_bits;
-        let number = at >> self.slice_bits;
-        let into = at & (slice_ns - 1);
-        let taken = slice_ns - into.max(u64::from(self.slices[self.place(number)].used_ns));
-        if taken == 0 {
+        let (number, into) = (at >> self.slice_bits, at & (slice_ns - 1));
+        let (place, following) = (self.place(number), self.place(number + 1));
+        let taken = slice_ns - into.max(u64::from(self.ring[place].used_ns));
+        let next = u64::from(self.ring[following].used_ns) + left - taken;
+        if taken == 0 || next > slice_ns {
             return self.transfer_far(at, left);
         }
-        let rest = left - taken;
-        let following = self.open(number + 1);
-        let next = u64::from(self.slices[following].used_ns) + rest;
-        let place = self.place(number);
-        // The growth of the table has left an empty slice.
-        let is_there = self.slices[place].number == number as u32;
-        if next > slice_ns || !is_there {
-            return self.transfer_far(at, left);
-        }
-        self.slices[place].used_ns += taken as u32;
-        self.slices[following].used_ns += rest as u32;
+        self.ring[place].used_ns += taken as u32;
+        self.ring[following].used_ns = next as u32;
         at - into + slice_ns + next
     }
 
@@ -179,28 +150,33 @@ impl Credits {
         // The first slice that is full. All later ones are full, up to the last.
         let mut first_full = None;
         let end = loop {
-            if at == number << bits && left > slice_ns {
-                let filled = self.fill(number, (left - 1) >> bits);
-                if filled > 0 {
-                    first_full.get_or_insert(number);
-                    left -= filled << bits;
-                    number += filled;
-                    at = number << bits;
-                }
+            if !self.reaches(number + 1) {
+                break at + left;
             }
             let start = number << bits;
-            let place = self.open(number);
-            let slice = &mut self.slices[place];
-            let used = u64::from(slice.used_ns);
+            let place = self.place(number);
+            let Slice { used_ns, full_up_to } = self.ring[place];
+            let used = u64::from(used_ns);
             if used == slice_ns {
                 first_full.get_or_insert(number);
-                // Numbers are 32 bits wide and these two lie close together.
-                number += u64::from(slice.full_up_to.wrapping_sub(number as u32));
+                // Numbers of which 32 bits are kept lie close together.
+                number += match full_up_to {
+                    0 => 1,
+                    to => u64::from(to.wrapping_sub(number as u32)),
+                };
+                at = number << bits;
+                continue;
+            }
+            if used == 0 && at == start && left > slice_ns {
+                let filled = self.fill(number, (left - 1) >> bits);
+                first_full.get_or_insert(number);
+                left -= filled << bits;
+                number += filled;
                 at = number << bits;
                 continue;
             }
             let taken = left.min(slice_ns - used).min(start + slice_ns - at);
-            slice.used_ns += taken as u32;
+            self.ring[place].used_ns += taken as u32;
             left -= taken;
             if left == 0 {
                 break (at + taken).max(start + used + taken);
@@ -217,27 +193,27 @@ impl Credits {
         end
     }
 
-    /// Fills at most `count` slices from `number` on, up to one that is in use; returns how many. The caller
-    /// continues until this many slices are taken, so that finally all `count` are full.
+    /// Fills at most `count` slices from `number` on, which is empty, up to one that is in use or the end of the ring;
+    /// returns how many. The caller continues until this many slices are taken, so that finally all `count` are full.
     #[inline]
     fn fill(&mut self, number: u64, count: u64) -> u64 {
-        let full_up_to = (number + count) as u32;
-        let used_ns = 1 << self.slice_bits;
-        let (first, takes_any) = (self.first(), self.slices.len() == SLICES_MAX);
+        let count = count.min(self.first + SLICES_MAX - number);
+        let full = Slice { used_ns: 1 << self.slice_bits, full_up_to: (number + count) as u32 };
+        self.reaches(number + count);
+        let place = self.place(number);
+        let end = (place + count as usize).min(self.ring.len());
         let mut filled = 0;
-        while filled < count {
-            // A large transfer fills hundreds of slices, which are neighbours up to the table's end.
-            let place = self.place(number + filled);
-            for slice in self.slices[place..].iter_mut().take((count - filled) as usize) {
-                let number = (number + filled) as u32;
-                if slice.number == number || !(takes_any || slice.is_over(first)) {
-                    return filled;
-                }
-                *slice = Slice { number, used_ns, full_up_to };
-                filled += 1;
+        for step in self.ring[place..end].chunks_mut(STEP) {
+            let any = step.iter().fold(0, |any, slice| any | slice.used_ns);
+            let empty =
+                if any == 0 { step.len() } else { step.iter().take_while(|s| s.used_ns == 0).count() };
+            step[..empty].fill(full);
+            filled += empty as u64;
+            if any != 0 {
+                break;
             }
         }
-        count
+        filled
     }
 
     /// All slices from `first` up to `to` are full: transfers that begin in one of them skip to `to`.
@@ -246,12 +222,11 @@ impl Credits {
         let mut number = first;
         while number < to {
             let place = self.place(number);
-            let slice = &mut self.slices[place];
-            if slice.number != number as u32 {
-                return;
-            }
-            number += u64::from(slice.full_up_to.wrapping_sub(number as u32));
-            slice.full_up_to = to as u32;
+            let before = std::mem::replace(&mut self.ring[place].full_up_to, to as u32);
+            number += match before {
+                0 => 1,
+                before => u64::from(before.wrapping_sub(number as u32)),
+            };
         }
     }
 }
@@ -317,6 +292,16 @@ mod tests {
         let ends = (0..4_096).map(|_| link.transfer(0, 50_000, 64)).max().unwrap();
         let expected = (4_096 * 64 * sector_fx) >> 16;
         assert!(ends >= expected, "{ends} ns of {expected}");
+    }
+
+    #[test]
+    fn what_is_too_far_ahead_is_not_reserved_and_disturbs_nothing() {
+        let mut link = Credits::new(100 << 16);
+        let far = SLICES_MAX << link.slice_bits;
+        assert_eq!([far, far].map(|at| link.transfer(0, at, 8)), [far + 800; 2]);
+        // It begins before the maximum and ends behind it.
+        assert_eq!(link.transfer(0, far - 2_000, 80), far + 6_000);
+        assert_eq!(link.transfer(far, far, 8), far + 800, "the slices behind it are empty");
     }
 
     #[test]
