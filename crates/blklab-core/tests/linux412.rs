@@ -116,6 +116,24 @@ fn direct_writers_keep_a_reader_waiting_for_their_batches_under_deadline() {
     assert!(is_near(found, 66.7), "{found} IOPS; 66.7 on Linux");
 }
 
+#[test]
+fn of_processes_that_wake_at_one_time_the_one_that_began_first_is_first() {
+    // Those with long pauses begin first. An arrival goes before all that wait, if it is the first of its 5 ms.
+    let jobs = [["thinktime=12000"; 4], ["thinktime=2000"; 4]].concat();
+    let found = all_iops(&run("rw=read\nbs=64k", &jobs, "cfq:slice_idle=0", DISK));
+    let (long, short) = found.split_at(4);
+    assert!(long.iter().all(|&one| is_near(one, 39.9)), "{long:?}; 39.8 to 40.0 on Linux");
+    assert!((short.iter().sum::<f64>() / 40.7 - 1.0).abs() < 0.05, "{short:?}; 40.7 in all on Linux");
+}
+
+#[test]
+fn a_reader_that_wakes_takes_the_cpu_from_one_that_reads_the_clock_until_its_pause_ends() {
+    // So it goes before that one, whose read waits for two others.
+    let jobs = ["rw=randread bs=4k", "rw=read bs=64k", "rw=randread bs=4k thinktime=30000"];
+    let found = iops(&run("", &jobs, "noop", DISK).jobs[2]);
+    assert!(is_near(found, 22.2), "{found} IOPS; 22.23 on Linux");
+}
+
 /// Requests and merges of 6,144 sequential I/Os of 4 KiB, 64 in flight, on a disk of 88 us.
 fn merging(rw: &str, scheduler: &str, depth: u32) -> (u64, u64) {
     let disk = format!("constant:service_us=88,queue_depth={depth},max_hw_sectors_kib=512");

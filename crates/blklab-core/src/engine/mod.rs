@@ -318,10 +318,7 @@ impl<S: Source> Engine<S> {
                         self.world.leave_cpu(actor);
                     }
                     Actor::Process(process) => {
-                        let before = self.world.cpus.worked();
                         self.run_process(process, &mut ended, watch)?;
-                        let span = self.world.cpus.worked() - before;
-                        self.world.wakeups.had_cpu(process, span);
                     }
                 }
             }
@@ -356,7 +353,7 @@ impl<S: Source> Engine<S> {
     #[inline]
     fn next_actor(&mut self) -> Option<Actor> {
         match self.world.host.has_one_cpu() {
-            true => self.world.wakeups.next_by_cpu_time(),
+            true => self.world.wakeups.next_on_one_cpu(),
             false => self.world.wakeups.next_ready(),
         }
     }
@@ -366,13 +363,16 @@ impl<S: Source> Engine<S> {
     #[inline]
     fn run_process(&mut self, process: ProcessId, ended: &mut Ended, watch: &Watch) -> Result<(), RunError> {
         let alone = self.world.host.has_one_cpu();
-        while let Ran::Until(at) = self.source.run(process, &mut self.world) {
+        while let Ran::Until(mut at) = self.source.run(process, &mut self.world) {
             // A pause is no work: whatever is ready runs.
             let keeps_cpu = alone && self.world.cpus.works_until(0, at);
             let (began, end) = (self.world.now(), self.world.clock.end());
             while (keeps_cpu || self.world.no_actor_runs_before(at)) && self.world.happen(at.min(end), ended)
             {
                 self.tell(ended);
+                if keeps_cpu {
+                    at = self.preempt(process, at, ended, watch)?;
+                }
             }
             // What was woken by commands that ended before `at` goes first, even if their ends took until then.
             let waited_since = self.world.clock.last_event().max(began);
@@ -386,6 +386,28 @@ impl<S: Source> Engine<S> {
         }
         self.world.leave_cpu(Actor::Process(process));
         Ok(())
+    }
+
+    /// The process works on the only CPU until `at`. Others that are ready and take it from the process run now; returns
+    /// until when it works then.
+    #[cold]
+    fn preempt(
+        &mut self,
+        process: ProcessId,
+        at: Nanos,
+        ended: &mut Ended,
+        watch: &Watch,
+    ) -> Result<Nanos, RunError> {
+        let mut until = at;
+        while let Some(other) = self.world.wakeups.next_instead_of(process) {
+            let left = until - self.world.now();
+            self.world.cpus.set_free(0, self.world.now());
+            self.world.wakeups.begin(Actor::Process(other));
+            self.run_process(other, ended, watch)?;
+            until = self.world.now() + left;
+            self.world.cpus.set_free(0, until);
+        }
+        Ok(until)
     }
 
     /// Checks from time to time whether the run is cancelled.

@@ -8,6 +8,9 @@ use crate::request::ProcessId;
 use crate::units::Nanos;
 use blklab_base::event_queue::{EventQueue, Turn};
 
+/// A process that began so many places before another takes the only CPU from it.
+const PLACES_AHEAD: u32 = 2;
+
 /// The number of the first flusher among the timers; those of processes are smaller.
 const FLUSHERS: u32 = 1 << 31;
 /// The number of the first kernel thread that syncs.
@@ -30,8 +33,9 @@ pub struct Wakeups {
     syncers_scheduled: Vec<bool>,
     /// The same of the journal's thread and of its timer.
     journal_scheduled: [bool; 2],
-    /// Per process: CPU time. It decides, and is right, on one CPU ([`Wakeups::next_by_cpu_time`]).
-    cpu_times: Vec<Nanos>,
+    /// Per process that has run: its place among these. It decides on one CPU ([`Wakeups::next_on_one_cpu`]).
+    places: Vec<Option<u32>>,
+    have_run: u32,
 }
 
 impl Wakeups {
@@ -45,7 +49,8 @@ impl Wakeups {
             flushers_scheduled: vec![false; flushers],
             syncers_scheduled: Vec::new(),
             journal_scheduled: [false; 2],
-            cpu_times: vec![Nanos::ZERO; processes],
+            places: vec![None; processes],
+            have_run: 0,
         }
     }
 
@@ -125,21 +130,43 @@ impl Wakeups {
         }
     }
 
-    /// The next actor to run on the only CPU: the one that has had the least CPU time, as CFS
-    /// chooses; of several, the first.
-    pub fn next_by_cpu_time(&mut self) -> Option<Actor> {
-        let had = |actor: &Actor| match actor {
-            Actor::Process(process) => self.cpu_times[process.0 as usize],
-            Actor::Flusher(_) | Actor::Journal | Actor::JournalTimer | Actor::Syncer(_) => Nanos::ZERO,
+    /// The next actor to run on the only CPU: of the processes the one that ran first of all.
+    ///
+    /// CFS chooses by virtual run times. Those of new processes are milliseconds apart (`START_DEBIT` in
+    /// `place_entity()`), so that their order is also that in which they begin; and it stays, since where only
+    /// reading the clock takes time, a process works for microseconds between its I/Os.
+    pub fn next_on_one_cpu(&mut self) -> Option<Actor> {
+        let place = |actor: &Actor| match actor {
+            Actor::Process(process) => 1 + self.places[process.0 as usize].unwrap_or(u32::MAX - 1),
+            Actor::Flusher(_) | Actor::Journal | Actor::JournalTimer | Actor::Syncer(_) => 0,
         };
-        let (index, _) = self.ready.iter().enumerate().min_by_key(|(_, actor)| had(actor))?;
+        let (index, actor) = self.ready.iter().enumerate().min_by_key(|(_, actor)| place(actor))?;
+        if let Actor::Process(process) = *actor {
+            let place = &mut self.places[process.0 as usize];
+            if place.is_none() {
+                *place = Some(self.have_run);
+                self.have_run += 1;
+            }
+        }
         self.ready.remove(index)
     }
 
-    /// The process had the CPU for `span`.
-    #[inline]
-    pub fn had_cpu(&mut self, process: ProcessId, span: Nanos) {
-        self.cpu_times[process.0 as usize] += span;
+    /// The next of the processes that are ready and take the only CPU from this one, which works. It is ready no more.
+    ///
+    /// CFS lets a process that wakes up have the CPU if its virtual run time is less by more than a millisecond
+    /// (`wakeup_preempt_entity()`). Processes that began one after the other are not that far apart.
+    pub fn next_instead_of(&mut self, running: ProcessId) -> Option<ProcessId> {
+        let place = |process: ProcessId| self.places[process.0 as usize];
+        let limit = place(running)?.checked_sub(PLACES_AHEAD)?;
+        let is_ahead = |(index, actor): (usize, &Actor)| match *actor {
+            Actor::Process(process) => {
+                place(process).filter(|&place| place <= limit).map(|place| (place, index, process))
+            }
+            _ => None,
+        };
+        let (_, index, process) = self.ready.iter().enumerate().filter_map(is_ahead).min()?;
+        self.ready.remove(index);
+        Some(process)
     }
 
     /// The next actor to run.
@@ -185,21 +212,23 @@ mod tests {
     }
 
     #[test]
-    fn on_one_cpu_the_actor_that_had_it_least_is_next() {
+    fn on_one_cpu_the_process_that_ran_first_of_all_is_next() {
         let mut wakeups = Wakeups::new(2, 2);
-        wakeups.had_cpu(ProcessId(0), Nanos(3));
-        wakeups.had_cpu(ProcessId(1), Nanos(2));
-        for actor in [FIRST, SECOND] {
-            wakeups.wake(actor, Nanos(5), Nanos(5));
-        }
-        assert_eq!(wakeups.next_by_cpu_time(), Some(SECOND));
-        assert_eq!((wakeups.next_by_cpu_time(), wakeups.next_by_cpu_time()), (Some(FIRST), None));
-        wakeups.had_cpu(ProcessId(1), Nanos(1));
-        for actor in [SECOND, FIRST] {
-            wakeups.begin(actor);
-            wakeups.wake(actor, Nanos(5), Nanos(5));
-        }
-        assert_eq!(wakeups.next_by_cpu_time(), Some(SECOND), "with the same time, the first to wake");
+        let mut next_of = |woken: &[Actor]| {
+            for &actor in woken {
+                wakeups.begin(actor);
+                wakeups.wake(actor, Nanos(5), Nanos(5));
+            }
+            std::iter::from_fn(|| wakeups.next_on_one_cpu()).collect::<Vec<_>>()
+        };
+        assert_eq!(next_of(&[SECOND, FIRST]), [SECOND, FIRST], "none has run");
+        assert_eq!(next_of(&[FIRST, SECOND]), [SECOND, FIRST]);
+        let flusher = Actor::Flusher(BackingId(0));
+        assert_eq!(
+            next_of(&[FIRST, SECOND, flusher]),
+            [flusher, SECOND, FIRST],
+            "threads of the kernel go before"
+        );
     }
 
     #[test]

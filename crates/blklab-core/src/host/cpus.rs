@@ -9,19 +9,12 @@ pub struct Cpus {
     free: Vec<Nanos>,
     /// See [`Host::wake`].
     wake: Nanos,
-    /// All work so far.
-    worked: Nanos,
 }
 
 impl Cpus {
     /// Idle CPUs.
     pub fn new(host: &Host) -> Cpus {
-        Cpus { free: vec![Nanos::ZERO; usize::from(host.cpus)], wake: host.wake, worked: Nanos::ZERO }
-    }
-
-    /// All work so far.
-    pub fn worked(&self) -> Nanos {
-        self.worked
+        Cpus { free: vec![Nanos::ZERO; usize::from(host.cpus)], wake: host.wake }
     }
 
     /// When the CPU is free.
@@ -30,7 +23,7 @@ impl Cpus {
         self.free[usize::from(cpu)]
     }
 
-    /// The CPU is free at that time: work done elsewhere included, which is not in [`Cpus::worked`].
+    /// The CPU is free at that time, with work that was done elsewhere.
     pub fn set_free(&mut self, cpu: u16, at: Nanos) {
         self.free[usize::from(cpu)] = at;
     }
@@ -44,7 +37,6 @@ impl Cpus {
     /// Work of length `cost` requested at `now` on `cpu`: returns when it is done.
     #[inline]
     pub fn work(&mut self, cpu: u16, now: Nanos, cost: Nanos) -> Nanos {
-        self.worked += cost;
         let free = &mut self.free[usize::from(cpu)];
         *free = now.max(*free) + cost;
         *free
@@ -133,6 +125,5 @@ mod tests {
         assert_eq!(cpus.work_woken(0, Nanos(120), Nanos(10)), Nanos(170));
         assert_eq!(cpus.work_woken(0, Nanos(170), Nanos(10)), Nanos(180), "the CPU has not gone idle");
         assert_eq!(cpus.work(0, Nanos(200), Nanos(10)), Nanos(210));
-        assert_eq!(cpus.worked(), Nanos(40), "waiting is no work");
     }
 }
