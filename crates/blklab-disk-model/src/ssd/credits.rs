@@ -295,11 +295,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_far_ahead_is_not_reserved_and_disturbs_nothing() {
+    fn nothing_is_reserved_too_far_ahead() {
         let mut link = Credits::new(100 << 16);
         let far = SLICES_MAX << link.slice_bits;
         assert_eq!([far, far].map(|at| link.transfer(0, at, 8)), [far + 800; 2]);
-        // It begins before the maximum and ends behind it.
+        // A transfer that begins before the maximum and ends behind it.
         assert_eq!(link.transfer(0, far - 2_000, 80), far + 6_000);
         assert_eq!(link.transfer(far, far, 8), far + 800, "the slices behind it are empty");
     }
