@@ -23,7 +23,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +87,12 @@ for name, scheduler, disk, ios in json.loads(cases):
     print(child, name, flush=True)
 """
 
+_NAMES = """
+from blklab.domain.core import schedulers
+print(*(row["name"] if isinstance(row, dict) else row.name for row in schedulers()))
+"""
+"""Names in the core of any commit; earlier ones have dictionaries."""
+
 _ENVIRONMENT = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
 """Random effects and waiting threads would count, too."""
 
@@ -114,10 +120,23 @@ class Cost:
         return self.ratio > 1 + LOSS
 
 
-def cases(only: str | None = None) -> list[Case]:
-    """Each scheduler on the fast and on the slow disk, and through the page cache of a third."""
-    names = [row.name for row in schedulers()]
+def cases(only: str | None = None, known: Collection[str] | None = None) -> list[Case]:
+    """Each scheduler on the fast and on the slow disk, and through the page cache of a third; only
+    those that the base knows, too."""
+    names = [row.name for row in schedulers() if known is None or row.name in known]
     return [(name, disk) for name in names if only in (None, name) for disk in _JOBS]
+
+
+def known_in(tree: Path) -> list[str]:
+    """The schedulers of the blklab in that directory."""
+    done = subprocess.run(
+        [sys.executable, "-c", _NAMES],
+        env=os.environ | {"PYTHONPATH": str(tree)},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return done.stdout.split()
 
 
 def total(file: Path) -> int:
@@ -187,10 +206,14 @@ def main() -> int:
     if not shutil.which("valgrind"):
         print(NO_VALGRIND)
         return 0
-    base = commit_of(options.base)
+    base = built(commit_of(options.base))
+    known = known_in(base)
+    if missing := {name for name, _ in several if name not in known}:
+        print(f"not in {options.base}, so not compared: {', '.join(sorted(missing))}")
+        several = cases(options.only, known)
     before, here = (
-        counted(built(commit), several, keep=options.keep and options.keep / name)
-        for commit, name in ((base, "before"), (None, "here"))
+        counted(tree, several, keep=options.keep and options.keep / name)
+        for tree, name in ((base, "before"), (built(None), "here"))
     )
     costs = [Cost(*row) for row in zip(several, before, here, strict=True)]
     if options.out:

@@ -82,6 +82,9 @@ def test_every_scheduler_is_counted_on_a_fast_and_a_slow_disk_and_through_a_page
         ("kyber", instructions.CACHED),
     ]
     assert not instructions.cases("nfq")
+    assert {name for name, _ in instructions.cases(known=["none", "bfq"])} == {"none", "bfq"}
+    here = Path(__file__).parents[1] / "python"
+    assert instructions.cases(known=instructions.known_in(here)) == instructions.cases()
 
 
 @pytest.mark.skipif(not shutil.which("valgrind"), reason=instructions.NO_VALGRIND)
