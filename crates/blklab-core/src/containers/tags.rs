@@ -24,6 +24,10 @@ struct Word {
     /// In use, or free again but still in `freed`.
     taken: u64,
     freed: u64,
+    /// Those that may be taken.
+    whole: u64,
+    /// Those that may be taken under the last shallow limit.
+    share: u64,
 }
 
 /// The tags of one hardware queue, or the tokens of one kind.
@@ -41,9 +45,7 @@ pub(crate) struct Tags {
     /// Where each CPU's search for the next tag starts (`alloc_hint`).
     hints: Box<[u32]>,
     order: Order,
-    /// The share of each word's tags under the last shallow limit, which allows `shares_of` of all
-    /// tags.
-    shares: Vec<u32>,
+    /// The last shallow limit, of all tags.
     shares_of: u32,
     shared_words: u32,
     /// With this limit no tag was found, and none was freed since.
@@ -59,34 +61,29 @@ pub(crate) enum Order {
     Rounds,
 }
 
-/// The lowest `count` bits, at least one and at most all.
+/// The lowest `count` bits, at most all.
 fn lowest(count: u32) -> u64 {
-    u64::MAX >> (u64::BITS - count)
+    if count == 0 { 0 } else { u64::MAX >> (u64::BITS - count) }
 }
 
 impl Word {
-    /// None of its `size` tags is free.
+    /// A tag of those that are `allowed`, searched from `from` upwards, and from 0 if it `wraps`.
     #[inline]
-    fn is_full(&self, size: u32) -> bool {
-        self.taken == lowest(size) && self.freed == 0
-    }
-
-    /// A tag below `depth`, searched from `from` upwards, and from 0 if it `wraps`.
-    #[inline]
-    fn take(&mut self, depth: u32, from: u32, wraps: bool) -> Option<u32> {
+    fn take(&mut self, allowed: u64, from: u32, wraps: bool) -> Option<u32> {
         let behind = u64::MAX << from;
-        let allowed = if wraps { lowest(depth) } else { lowest(depth) & behind };
-        let mut open = !self.taken & allowed;
+        let allowed = if wraps { allowed } else { allowed & behind };
+        let mut open = allowed & !self.taken;
         if open == 0 {
             self.taken &= !std::mem::take(&mut self.freed);
-            open = !self.taken & allowed;
+            open = allowed & !self.taken;
+            if open == 0 {
+                return None;
+            }
         }
         let ahead = open & behind;
         let bit = if ahead == 0 { open } else { ahead }.trailing_zeros();
-        (open != 0).then(|| {
-            self.taken |= 1 << bit;
-            bit
-        })
+        self.taken |= 1 << bit;
+        Some(bit)
     }
 }
 
@@ -100,25 +97,17 @@ impl Tags {
         }
         let count = depth.div_ceil(1 << shift);
         let words = vec![Word::default(); count as usize];
-        let shares = vec![0; words.len()];
-        Tags {
-            words,
-            shift,
-            count,
-            depth,
-            free: depth,
-            hints: vec![depth / 4; usize::from(cpus)].into(),
-            order,
-            shares,
-            shares_of: 0,
-            shared_words: 0,
-            refused: None,
-        }
+        let hints = vec![depth / 4; usize::from(cpus)].into();
+        let (shares_of, shared_words, refused) = (0, 0, None);
+        let mut tags =
+            Tags { words, shift, count, depth, free: depth, hints, order, shares_of, shared_words, refused };
+        tags.resize(depth);
+        tags
     }
 
     /// `depth` free tags without shallow limits: all tags are equal.
     pub fn alike(depth: u32) -> Tags {
-        Tags { words: Vec::new(), shares: Vec::new(), ..Tags::new(depth, Order::Freed, 1) }
+        Tags { words: Vec::new(), ..Tags::new(depth, Order::Freed, 1) }
     }
 
     /// A tag for a bio of that CPU, under a limit of `most` tags (`sbitmap_queue_get_shallow`); `u32::MAX`: without one
@@ -155,11 +144,10 @@ impl Tags {
         for _ in 0..count {
             let index = next;
             next = if next + 1 == count { 0 } else { next + 1 };
-            let depth = if shallow { self.shares[index as usize] } else { self.size_of_word(index) };
             let word = &mut self.words[index as usize];
-            if depth > 0
-                && !word.is_full(1 << self.shift)
-                && let Some(bit) = word.take(depth, from, shallow)
+            let allowed = if shallow { word.share } else { word.whole };
+            if allowed != 0
+                && let Some(bit) = word.take(allowed, from, shallow)
             {
                 self.free -= 1;
                 let tag = (index << self.shift) + bit;
@@ -206,6 +194,9 @@ impl Tags {
         }
         self.depth = depth;
         self.count = depth.div_ceil(1 << self.shift);
+        for index in 0..self.count {
+            self.words[index as usize].whole = lowest(self.size_of_word(index));
+        }
         (self.refused, self.shares_of) = (None, 0);
     }
 
@@ -224,13 +215,14 @@ impl Tags {
     /// (`__map_depth_with_shallow`).
     fn share_out(&mut self, most: u32) {
         let all = u64::from(self.depth);
-        for index in 0..self.words.len() as u32 {
+        for index in 0..self.count {
             let size = self.size_of_word(index);
             let product = u64::from(size) * u64::from(most.min(self.depth));
             let (share, rest) = (product / all, product % all);
-            self.shares[index as usize] = (share + u64::from(rest >= u64::from((index + 1) * size))) as u32;
+            let share = share + u64::from(rest >= u64::from((index + 1) * size));
+            self.words[index as usize].share = lowest(share as u32);
         }
-        let last = self.shares.iter().rposition(|&share| share > 0);
+        let last = self.words[..self.count as usize].iter().rposition(|word| word.share != 0);
         self.shared_words = last.map_or(0, |last| last as u32 + 1);
         self.shares_of = most;
     }

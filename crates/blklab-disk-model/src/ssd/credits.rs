@@ -16,7 +16,7 @@ const SLICES_MAX: u64 = 65_536;
 /// more precision, longer ones would mix small transfers.
 const SLICE_SECTORS: u64 = 8;
 
-/// So many slices are looked at together, for a whole to be filled.
+/// So many slices are looked at together where many are to be filled, and emptied one by one.
 const STEP: usize = 8;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +64,14 @@ impl Credits {
     #[inline(never)]
     fn pass(&mut self, first: u64) {
         let slices = self.ring.len();
+        if first - self.first <= STEP as u64 {
+            for number in self.first..first {
+                let place = self.place(number);
+                self.ring[place] = Slice::default();
+            }
+            (self.first, self.end) = (first, first + slices as u64);
+            return;
+        }
         let over = (first - self.first).min(slices as u64) as usize;
         let place = self.place(self.first);
         let up_to_end = over.min(slices - place);
