@@ -232,6 +232,23 @@ mod tests {
     }
 
     #[test]
+    fn a_process_takes_the_only_cpu_from_one_that_began_two_places_later() {
+        let mut wakeups = Wakeups::new(4, 0);
+        let actors = [2, 1, 0].map(|number| Actor::Process(ProcessId(number)));
+        actors.iter().for_each(|&actor| wakeups.wake(actor, Nanos(5), Nanos(5)));
+        assert_eq!(std::iter::from_fn(|| wakeups.next_on_one_cpu()).collect::<Vec<_>>(), actors);
+        actors.iter().for_each(|&actor| wakeups.begin(actor));
+        wakeups.wake(SECOND, Nanos(6), Nanos(6));
+        assert_eq!(wakeups.next_instead_of(ProcessId(0)), None, "its neighbour");
+        wakeups.wake(actors[0], Nanos(6), Nanos(6));
+        assert_eq!(wakeups.next_instead_of(ProcessId(0)), Some(ProcessId(2)));
+        assert_eq!(wakeups.next_instead_of(ProcessId(0)), None);
+        wakeups.wake(Actor::Process(ProcessId(3)), Nanos(6), Nanos(6));
+        assert_eq!(wakeups.next_instead_of(ProcessId(0)), None, "it has not run yet");
+        assert_eq!(drain(&mut wakeups), [SECOND, Actor::Process(ProcessId(3))]);
+    }
+
+    #[test]
     fn an_actor_that_works_first_goes_on_in_the_turn_in_which_it_was_woken() {
         let (mut wakeups, now, later) = (Wakeups::new(2, 2), Nanos(5), Nanos(9));
         wakeups.wake_in_turn(FIRST, now);
