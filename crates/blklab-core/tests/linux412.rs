@@ -128,7 +128,7 @@ fn of_processes_that_wake_at_one_time_the_one_that_began_first_is_first() {
 
 #[test]
 fn a_reader_that_wakes_takes_the_cpu_from_one_that_reads_the_clock_until_its_pause_ends() {
-    // So it goes before that one, whose read waits for two others.
+    // The reader's request is then queued first, and the other process's read waits for two requests.
     let jobs = ["rw=randread bs=4k", "rw=read bs=64k", "rw=randread bs=4k thinktime=30000"];
     let found = iops(&run("", &jobs, "noop", DISK).jobs[2]);
     assert!(is_near(found, 22.2), "{found} IOPS; 22.23 on Linux");

@@ -400,7 +400,8 @@ impl<S: Source> Engine<S> {
     ) -> Result<Nanos, RunError> {
         let mut until = at;
         while let Some(other) = self.world.wakeups.next_instead_of(process) {
-            let left = until - self.world.now();
+            // An interrupt that takes time may have ended later than its work.
+            let left = until.saturating_sub(self.world.now());
             self.world.cpus.set_free(0, self.world.now());
             self.world.wakeups.begin(Actor::Process(other));
             self.run_process(other, ended, watch)?;

@@ -26,6 +26,18 @@ struct Slice {
     full_up_to: u32,
 }
 
+impl Slice {
+    /// The first slice behind this full one of that number that may have room. Only 32 bits of its number are kept:
+    /// the two lie close together.
+    #[inline]
+    fn behind(self, number: u64) -> u64 {
+        match self.full_up_to {
+            0 => number + 1,
+            to => number + u64::from(to.wrapping_sub(number as u32)),
+        }
+    }
+}
+
 /// One shared link.
 #[derive(Debug)]
 pub(super) struct Credits {
@@ -163,15 +175,11 @@ impl Credits {
             }
             let start = number << bits;
             let place = self.place(number);
-            let Slice { used_ns, full_up_to } = self.ring[place];
-            let used = u64::from(used_ns);
+            let slice = self.ring[place];
+            let used = u64::from(slice.used_ns);
             if used == slice_ns {
                 first_full.get_or_insert(number);
-                // Numbers of which 32 bits are kept lie close together.
-                number += match full_up_to {
-                    0 => 1,
-                    to => u64::from(to.wrapping_sub(number as u32)),
-                };
+                number = slice.behind(number);
                 at = number << bits;
                 continue;
             }
@@ -230,11 +238,8 @@ impl Credits {
         let mut number = first;
         while number < to {
             let place = self.place(number);
-            let before = std::mem::replace(&mut self.ring[place].full_up_to, to as u32);
-            number += match before {
-                0 => 1,
-                before => u64::from(before.wrapping_sub(number as u32)),
-            };
+            number = self.ring[place].behind(number);
+            self.ring[place].full_up_to = to as u32;
         }
     }
 }
