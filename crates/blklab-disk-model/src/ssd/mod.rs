@@ -136,10 +136,12 @@ impl Ssd {
         let (logical, superblocks) =
             if config.direct { (1, 1) } else { (config.logical_units, config.superblocks) };
         let per_superblock = config.dies * config.stripe_units * config.pages_per_block;
+        // What is written in place is transferred stripe by stripe.
+        let credits = if config.direct { Credits::of_short_transfers } else { Credits::new };
         Ssd {
             dies: (0..config.dies).map(|_| Die::default()).collect(),
-            channels: (0..config.channels).map(|_| Credits::new(config.channel_fx)).collect(),
-            link: Credits::new(config.link_fx),
+            channels: (0..config.channels).map(|_| credits(config.channel_fx)).collect(),
+            link: credits(config.link_fx),
             controller_free: 0,
             controller_busy: 0,
             writer_free: 0,

@@ -83,8 +83,8 @@ impl Ssd {
             let ns = self.config.of_page(&self.config.read_ns, unit);
             let in_register = self.dies[die as usize].read(at, ns, 0);
             let channel = &mut self.channels[self.config.channel(die)];
-            let ready = channel.transfer(self.now, in_register, next - sector);
-            done = done.max(self.link.transfer(self.now, ready, next - sector));
+            let ready = channel.transfer_short(self.now, in_register, next - sector);
+            done = done.max(self.link.transfer_short(self.now, ready, next - sector));
             // The next stripe is on the next die.
             die = if die + 1 == self.config.dies { 0 } else { die + 1 };
             sector = next;

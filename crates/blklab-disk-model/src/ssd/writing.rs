@@ -117,10 +117,10 @@ impl Ssd {
         while sector < end {
             let unit = (sector >> self.config.unit_shift) as u32;
             let next = (u64::from(unit + 1) << self.config.unit_shift).min(end);
-            let here = self.link.transfer(self.now, understood, next - sector);
+            let here = self.link.transfer_short(self.now, understood, next - sector);
             let index = self.config.die(unit);
             let channel = self.config.channel(index);
-            let at = self.channels[channel].transfer(self.now, here, next - sector);
+            let at = self.channels[channel].transfer_short(self.now, here, next - sector);
             let ns = self.config.of_page(&self.config.program_ns, unit);
             done = done.max(self.dies[index as usize].read(at, ns, 0));
             sector = next;
