@@ -39,7 +39,11 @@ impl Die {
     /// Lets jobs begin and end up to `now`; returns the sectors of the buffer that became free.
     #[inline]
     pub fn catch_up(&mut self, now: u64) -> u64 {
-        if self.current.is_none() && self.jobs.is_empty() { 0 } else { self.run_jobs(now) }
+        let nothing_ends = match self.current {
+            Some(_) => self.job_end > now,
+            None => self.jobs.is_empty(),
+        };
+        if nothing_ends { 0 } else { self.run_jobs(now) }
     }
 
     fn run_jobs(&mut self, now: u64) -> u64 {

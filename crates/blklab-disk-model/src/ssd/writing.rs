@@ -23,6 +23,7 @@ impl Ssd {
         self.take_in(now, write, true);
     }
 
+    #[inline]
     pub(super) fn buffer_need(&self, sector: u64, sectors: u32) -> u64 {
         self.units_of(sector, sectors).len() as u64 * self.config.unit_sectors
     }
@@ -31,16 +32,23 @@ impl Ssd {
     /// fit into it, so that each part has room in the end.
     pub(super) fn has_room(&mut self, now: u64, sector: u64, sectors: u32) -> bool {
         let need = self.buffer_need(sector, self.part_of(sector, sectors));
-        if self.buffer_used + need <= self.config.buffer_sectors {
+        if self.fits(need) {
             return true;
         }
         self.catch_up(now);
+        self.fits(need)
+    }
+
+    /// So many sectors more fit into the buffer.
+    #[inline]
+    fn fits(&self, need: u64) -> bool {
         self.buffer_used + need <= self.config.buffer_sectors
     }
 
     /// The sectors of a write that enter the buffer next: a write larger than half of the buffer enters it in
     /// parts of at most that, so that one part arrives while dies program the other. Parts end where a mapping
     /// unit ends.
+    #[inline]
     fn part_of(&self, sector: u64, sectors: u32) -> u32 {
         if u64::from(sectors) <= self.config.part_sectors {
             return sectors;
@@ -49,14 +57,15 @@ impl Ssd {
         (end - sector) as u32
     }
 
-    /// Admits the next part of the first write that waits, if the buffer has room for it.
+    /// Admits the next part of the first write that waits, if the buffer has room for it, now that all dies are up to
+    /// date.
     pub(super) fn admit_first(&mut self, now: u64) -> bool {
         let Some(write) = self.waiting.front().copied() else { return false };
-        if !self.has_room(now, write.sector, write.sectors) {
+        let sectors = self.part_of(write.sector, write.sectors);
+        if !self.fits(self.buffer_need(write.sector, sectors)) {
             return false;
         }
         self.waiting.pop_front();
-        let sectors = self.part_of(write.sector, write.sectors);
         let last = sectors == write.sectors;
         let begun = self.take_in(now, Waiting { sectors, ..write }, last);
         if !last {
