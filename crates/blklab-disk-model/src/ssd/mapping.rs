@@ -80,19 +80,56 @@ struct Books<'a> {
 }
 
 impl Books<'_> {
-    /// A unit has left this physical place, if it had one.
-    #[inline]
-    fn left(&mut self, physical: u32) {
-        if physical == NONE {
-            return;
+    /// The units that are now at these places of the table leave their physical ones, where they have any. Those
+    /// that lie side by side leave together.
+    fn leave(mut self, mut places: &[u32]) {
+        while let Some(&physical) = places.first() {
+            let units = match physical {
+                NONE => places.iter().position(|&other| other != NONE).unwrap_or(places.len()),
+                _ => self.left(physical, places),
+            };
+            places = &places[units..];
         }
+    }
+
+    /// The first of these units has left this physical place, and those after it the next ones of its superblock;
+    /// returns their number.
+    #[inline]
+    fn left(&mut self, physical: u32, places: &[u32]) -> usize {
         if !self.range.contains(&physical) {
             self.superblock = physical / self.units_per_superblock;
             let start = self.superblock * self.units_per_superblock;
             self.range = start..start + self.units_per_superblock;
         }
-        self.valid[self.superblock as usize] -= 1;
-        *self.valid_units -= 1;
+        let followers = places[1..].iter().zip(physical + 1..self.range.end);
+        let units = 1 + followers.take_while(|&(&place, next)| place == next).count();
+        self.valid[self.superblock as usize] -= units as u32;
+        *self.valid_units -= units as u64;
+        units
+    }
+}
+
+/// The chunk of that number, as it was filled before the run.
+#[cold]
+fn new_chunk(number: usize, filled: u32) -> Box<[u32; CHUNK]> {
+    let mut chunk = Box::new([NONE; CHUNK]);
+    let first = (number * CHUNK) as u32;
+    chunk.iter_mut().zip(first..filled.max(first)).for_each(|(place, unit)| *place = unit);
+    chunk
+}
+
+/// Sets them to numbers from the first one on.
+#[inline]
+fn count_up(units: &mut [u32], first: u32) {
+    let (fours, rest) = units.as_chunks_mut::<4>();
+    let mut next = first;
+    for four in fours {
+        *four = [next, next + 1, next + 2, next + 3];
+        next += 4;
+    }
+    for unit in rest {
+        *unit = next;
+        next += 1;
     }
 }
 
@@ -163,38 +200,39 @@ impl Mapping {
     #[inline]
     fn set(&mut self, units: Range<u32>, physical: u32) {
         let first = units.start as usize % CHUNK;
-        let (chunk, mut books) = self.chunk_mut(units.start as usize / CHUNK);
-        for (place, now) in chunk[first..first + units.len()].iter_mut().zip(physical..) {
-            books.left(std::mem::replace(place, now));
-        }
+        self.place(units.start as usize / CHUNK, first..first + units.len(), |places| {
+            count_up(places, physical)
+        });
     }
 
     /// The unit is no longer mapped.
     fn unset(&mut self, unit: u32) {
-        let (chunk, mut books) = self.chunk_mut(unit as usize / CHUNK);
-        books.left(std::mem::replace(&mut chunk[unit as usize % CHUNK], NONE));
+        let place = unit as usize % CHUNK;
+        self.place(unit as usize / CHUNK, place..place + 1, |places| places.fill(NONE));
     }
 
-    /// The chunk of that number, created if necessary, and its counters.
+    /// Gives these units of a chunk other places. The chunk is created if necessary.
     #[inline]
-    fn chunk_mut(&mut self, number: usize) -> (&mut [u32; CHUNK], Books<'_>) {
-        let filled = self.filled;
-        self.exists[number / 64] |= 1 << (number % 64);
-        let chunk = self.chunks[number].get_or_insert_with(|| {
-            let first = (number * CHUNK) as u32;
-            Box::new(std::array::from_fn(|i| {
-                let unit = first + i as u32;
-                if unit < filled { unit } else { NONE }
-            }))
-        });
-        let books = Books {
-            valid: &mut self.valid,
-            valid_units: &mut self.valid_units,
-            units_per_superblock: self.units_per_superblock,
-            superblock: 0,
-            range: 0..0,
+    fn place(&mut self, number: usize, units: Range<usize>, set: impl FnOnce(&mut [u32])) {
+        let chunk = match &mut self.chunks[number] {
+            Some(chunk) => chunk,
+            none => {
+                self.exists[number / 64] |= 1 << (number % 64);
+                none.insert(new_chunk(number, self.filled))
+            }
         };
-        (chunk, books)
+        let places = &mut chunk[units];
+        if places.iter().any(|&before| before != NONE) {
+            let books = Books {
+                valid: &mut self.valid,
+                valid_units: &mut self.valid_units,
+                units_per_superblock: self.units_per_superblock,
+                superblock: 0,
+                range: 0..0,
+            };
+            books.leave(places);
+        }
+        set(places);
     }
 
     /// The logical unit last written to a physical one, valid or not.
@@ -226,10 +264,7 @@ impl Mapping {
         self.valid[superblock] += units;
         self.valid_units += u64::from(units);
         if let Some(owners) = &mut self.owners[superblock] {
-            owners[first..first + units as usize]
-                .iter_mut()
-                .zip(unit..)
-                .for_each(|(owner, unit)| *owner = unit);
+            count_up(&mut owners[first..first + units as usize], unit);
         }
         self.close_if_full(stream);
         match stream {
