@@ -6,8 +6,8 @@
 
 use super::FileId;
 use super::PageRange;
-use super::first_bits;
-use super::pages::{LINE_PAGES, Pages, lines, page_bit};
+use super::counted_bits;
+use super::pages::{LINE_PAGES, Pages, lines};
 use super::search::Tag;
 
 /// Pages found at a time (`PAGEVEC_SIZE`).
@@ -131,14 +131,14 @@ impl Batch {
         Batch { file, tag, found: Vec::new(), held: None, passed: 0, from: Some(first), end }
     }
 
-    /// The next page, which may have lost its tag meanwhile (`filemap_get_folios_tag`). After the last one it holds
-    /// none.
+    /// The pages of the next line that are not passed; they may have lost their tag meanwhile
+    /// (`filemap_get_folios_tag`). After the last one it holds none.
     #[inline]
-    pub fn peek(&mut self, pages: &Pages, held: &mut Held) -> Option<u64> {
+    fn front(&mut self, pages: &Pages, held: &mut Held) -> Option<InLine> {
         loop {
             while let Some(&(line, bits)) = self.found.get(self.passed) {
                 if bits != 0 {
-                    return Some(line + u64::from(bits.trailing_zeros()));
+                    return Some((line, bits));
                 }
                 self.passed += 1;
             }
@@ -149,6 +149,7 @@ impl Batch {
     }
 
     /// Looks up the next pages, and holds them; false if there is none.
+    #[inline(never)]
     fn look_up(&mut self, pages: &Pages, held: &mut Held) -> bool {
         self.release(held);
         if let Some(from) = self.from.take() {
@@ -161,28 +162,30 @@ impl Batch {
     }
 
     /// Finds the next pages; where the next search begins.
-    fn search(&mut self, mut from: u64, pages: &Pages) -> Option<u64> {
+    fn search(&mut self, from: u64, pages: &Pages) -> Option<u64> {
         let mut room = BATCH_PAGES;
-        // Dirty pages are often neighbours: each search yields all of a line.
-        while room > 0
-            && let Some((line, bits)) = pages.next_tagged_in_line(self.file, from, self.tag)
-            && line < self.end
-        {
-            let inside = u64::MAX >> (LINE_PAGES - (self.end - line).min(LINE_PAGES));
-            let bits = first_bits(bits & inside, u64::from(room));
+        // Dirty pages are often neighbours: each step yields all of a line.
+        for (line, bits) in pages.tagged(self.file, from, self.tag) {
+            let inside = match self.end.saturating_sub(line) {
+                LINE_PAGES.. => bits,
+                pages => bits & ((1 << pages) - 1),
+            };
+            let (bits, count) = counted_bits(inside, room);
             if bits == 0 {
                 break;
             }
             self.found.push((line, bits));
-            room -= bits.count_ones();
-            from = line + LINE_PAGES - u64::from(bits.leading_zeros());
+            room -= count;
+            if room == 0 {
+                return Some(line + LINE_PAGES - u64::from(bits.leading_zeros()));
+            }
         }
         // One that finds fewer has come to the end.
-        (room == 0).then_some(from)
+        None
     }
 
     /// Goes on to the page after the next one.
-    pub fn pass(&mut self) {
+    fn pass(&mut self) {
         let (_, bits) = &mut self.found[self.passed];
         *bits &= *bits - 1;
     }
@@ -196,22 +199,41 @@ impl Batch {
         self.passed = 0;
     }
 
+    /// The next page that is still under writeback; those before it are passed.
+    pub fn next_written(&mut self, pages: &Pages, held: &mut Held) -> Option<u64> {
+        while let Some((line, bits)) = self.front(pages, held) {
+            let written = bits & pages.line(self.file, line).map_or(0, |line| line.writeback);
+            let first = written & written.wrapping_neg();
+            // All if there is none.
+            self.found[self.passed].1 &= first.wrapping_neg();
+            if written != 0 {
+                return Some(line + u64::from(written.trailing_zeros()));
+            }
+        }
+        None
+    }
+
     /// The next pages to write (`writeback_get_folio`). Pages under writeback are passed, unless the
     /// writer `waits` for them.
+    #[inline]
     pub fn next_to_write(&mut self, pages: &Pages, held: &mut Held, room: Room, waits: bool) -> Next {
-        while let Some(page) = self.peek(pages, held) {
-            if pages.is_locked(self.file, page) {
+        while let Some((line, bits)) = self.front(pages, held) {
+            let (page, bit) = (line + u64::from(bits.trailing_zeros()), bits & bits.wrapping_neg());
+            let locked = pages.locked_in_line(self.file, line);
+            if locked & bit != 0 {
                 return Next::Locked(page);
             }
-            let line = pages.line(self.file, page);
-            let has = |bits: Option<u64>| bits.is_some_and(|bits| bits & page_bit(page) != 0);
-            let is_dirty = has(line.map(|line| line.dirty));
-            let is_written = has(line.map(|line| line.writeback));
-            if is_dirty && !is_written {
+            let (dirty, written) = dirty_and_written(pages, self.file, line);
+            if dirty & !written & bit != 0 {
                 let most = if page == room.at { room.there } else { room.anywhere };
-                return Next::Write(self.take_neighbours(pages, page, most.max(1)));
+                return Next::Write(self.take_neighbours(
+                    pages,
+                    page,
+                    dirty & !written & !locked,
+                    most.max(1),
+                ));
             }
-            if is_dirty && waits {
+            if dirty & bit != 0 && waits {
                 return Next::Wait(page);
             }
             self.pass();
@@ -219,21 +241,14 @@ impl Batch {
         Next::End
     }
 
-    /// That page, which is to be written, and at most so many pages with those behind it. Where one of these is not to be
-    /// written now, it is looked at in its turn, when those before it are submitted.
-    fn take_neighbours(&mut self, pages: &Pages, first: u64, most: u32) -> PageRange {
+    /// That page and those behind it, at most so many, of which those in the page's line are `to_write` now. Where one
+    /// behind it is not to be written now, it is looked at in its turn, when those before it are submitted.
+    #[inline]
+    fn take_neighbours(&mut self, pages: &Pages, first: u64, mut to_write: u64, most: u32) -> PageRange {
         let mut range = PageRange { file: self.file, first, pages: 0 };
-        while let Some((line, bits)) = self.found.get_mut(self.passed) {
-            let from = range.end().wrapping_sub(*line);
-            if from >= LINE_PAGES {
-                break;
-            }
-            let to_write = pages.line(self.file, *line).map_or(0, |line| line.dirty & !line.writeback);
-            let to_write = *bits & to_write & !pages.locked_in_line(self.file, *line);
-            let count = (to_write >> from).trailing_ones().min(most - range.pages);
-            if count == 0 {
-                break;
-            }
+        let mut from = first % LINE_PAGES;
+        while let Some((_, bits)) = self.found.get_mut(self.passed) {
+            let count = ((*bits & to_write) >> from).trailing_ones().min(most - range.pages);
             range.pages += count;
             // They are the lowest that are left.
             *bits &= u64::MAX.checked_shl(from as u32 + count).unwrap_or(0);
@@ -241,7 +256,19 @@ impl Batch {
                 break;
             }
             self.passed += 1;
+            let Some(&(line, _)) = self.found.get(self.passed).filter(|(line, _)| *line == range.end())
+            else {
+                break;
+            };
+            let (dirty, written) = dirty_and_written(pages, self.file, line);
+            (from, to_write) = (0, dirty & !written & !pages.locked_in_line(self.file, line));
         }
         range
     }
+}
+
+/// The pages of a line that are dirty, and those that are under writeback.
+#[inline]
+fn dirty_and_written(pages: &Pages, file: FileId, line: u64) -> (u64, u64) {
+    pages.line(file, line).map_or((0, 0), |line| (line.dirty, line.writeback))
 }

@@ -46,7 +46,7 @@ use crate::ticks::Ticks;
 use crate::units::Nanos;
 use batch::Held;
 use overhead::Overhead;
-use pages::{Pages, line_mask, page_bit};
+use pages::{LINE_PAGES, Pages, line_end, line_mask, page_bit};
 use shares::{Completed, Completions};
 use throttle::Throttle;
 use writeback::Flusher;
@@ -283,11 +283,13 @@ impl PageCache {
                 if again != 0 {
                     self.pages.activate(file, page, again);
                 }
-                page += u64::from(hit.count_ones());
                 if missed == 0 {
+                    page = line_end(page).min(behind);
                     not_again = 0;
                     continue;
                 }
+                // Those before the first one that is missed.
+                page = page / LINE_PAGES * LINE_PAGES + u64::from(missed.trailing_zeros());
             }
             let is_cached = self.pages.state(file, page).present() & page_bit(page) != 0;
             let ranges = out.len();
@@ -410,12 +412,12 @@ impl PageCache {
 
     /// Does this page still wait for its read?
     pub fn is_reading(&self, file: FileId, page: u64) -> bool {
-        self.pages.state(file, page).reading & page_bit(page) != 0
+        self.pages.line(file, page).is_some_and(|line| line.reading & page_bit(page) != 0)
     }
 
     /// Is this page under writeback?
     pub fn is_writeback(&self, file: FileId, page: u64) -> bool {
-        self.pages.state(file, page).writeback & page_bit(page) != 0
+        self.pages.line(file, page).is_some_and(|line| line.writeback & page_bit(page) != 0)
     }
 
     /// The size of the file in bytes.
@@ -441,24 +443,30 @@ fn up_to(mask: u64, bits: u64, count: u64) -> u64 {
     mask & below(bits & !first_bits(bits, count))
 }
 
-/// The lowest `count` of `bits`.
-fn first_bits(mut bits: u64, count: u64) -> u64 {
-    if count >= u64::from(u64::BITS) || bits == 0 {
-        return bits;
+/// The lowest `count` of `bits`, or all if there are no more.
+fn first_bits(bits: u64, count: u64) -> u64 {
+    if count >= u64::from(u64::BITS) { bits } else { counted_bits(bits, count as u32).0 }
+}
+
+/// The same, and their number.
+#[inline]
+fn counted_bits(bits: u64, count: u32) -> (u64, u32) {
+    if bits == 0 || count == 0 {
+        return (0, 0);
     }
     // Most are neighbours.
     let first = bits.trailing_zeros();
-    if count <= u64::from((bits >> first).trailing_ones()) {
-        return ((1 << count) - 1) << first;
+    let run = (bits >> first).trailing_ones();
+    let neighbours = u64::MAX >> (u64::BITS - count.min(run)) << first;
+    if count <= run || neighbours == bits { (neighbours, count.min(run)) } else { first_of_many(bits, count) }
+}
+
+/// The same of any.
+fn first_of_many(bits: u64, count: u32) -> (u64, u32) {
+    let all = bits.count_ones();
+    if count >= all {
+        return (bits, all);
     }
-    if count >= u64::from(bits.count_ones()) {
-        return bits;
-    }
-    let mut kept = 0;
-    for _ in 0..count {
-        let lowest = bits & bits.wrapping_neg();
-        kept |= lowest;
-        bits &= !lowest;
-    }
-    kept
+    let rest = (0..count).fold(bits, |rest, _| rest & (rest - 1));
+    (bits & !rest, count)
 }

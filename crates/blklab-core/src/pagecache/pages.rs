@@ -85,7 +85,7 @@ pub(super) struct Chunk {
 pub(super) struct File {
     size_bytes: u64,
     backing: BackingId,
-    chunks: Vec<u32>,
+    pub chunks: Vec<u32>,
     /// A bit per chunk with dirty pages.
     pub dirty_chunks: Vec<u64>,
     /// A bit per chunk with pages under writeback.

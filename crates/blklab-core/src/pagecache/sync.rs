@@ -110,13 +110,8 @@ impl PageCache {
                     }
                 }
                 Phase::Waiting(batch) => {
-                    while let Some(page) = batch.peek(&self.pages, &mut self.held) {
-                        if self.is_writeback(cursor.file, page) {
-                            return SyncStep::Wait(page);
-                        }
-                        batch.pass();
-                    }
-                    return SyncStep::Done;
+                    let page = batch.next_written(&self.pages, &mut self.held);
+                    return page.map_or(SyncStep::Done, SyncStep::Wait);
                 }
             };
         }
