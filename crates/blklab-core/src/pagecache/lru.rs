@@ -288,6 +288,12 @@ impl Ages {
         self.lines.clear();
     }
 
+    /// No page was dropped.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.dropped.is_empty()
+    }
+
     /// These pages of a line are cached again, and so many were active when that was last counted. Returns those of them
     /// that become active at once, as far as they are `read` and not written (`workingset_refault`).
     pub fn comes_back(&mut self, line: (FileId, u64), pages: u64, active: u64, read: bool) -> u64 {

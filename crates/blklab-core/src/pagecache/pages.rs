@@ -168,6 +168,12 @@ fn set_bit(bits: &mut [u64], index: usize, on: bool) {
     }
 }
 
+/// How many bits are set: mostly one. Counting more takes a dozen instructions on the oldest 64-bit processors.
+#[inline]
+fn count_few(bits: u64) -> u64 {
+    if bits.is_power_of_two() { 1 } else { count_many(bits) }
+}
+
 #[cold]
 fn count_many(bits: u64) -> u64 {
     u64::from(bits.count_ones())
@@ -301,27 +307,44 @@ impl Pages {
     /// Adds the pages of `mask` in the line of `page`, none of which is cached, to the cache; they
     /// wait for their read.
     pub fn insert_reading(&mut self, file: FileId, page: u64, mask: u64) {
-        self.insert(file, page, mask, u64::from(mask.count_ones()), true).reading |= mask;
+        let slot = self.chunk_for(file, page);
+        self.insert(slot, page, mask, u64::from(mask.count_ones()), true);
     }
 
-    /// Adds the pages of `mask`, `added` of them.
-    fn insert(&mut self, file: FileId, page: u64, mask: u64, added: u64, read: bool) -> &mut Line {
-        let slot = self.chunk_for(file, page);
-        self.cached += added;
-        self.files[file.index()].cached += added;
+    /// Adds the pages of `mask`, `added` of them, in the line of `page` in this chunk: they are `read`, or up to date.
+    #[inline]
+    fn insert(&mut self, slot: u32, page: u64, mask: u64, added: u64, read: bool) {
         let chunk = &mut self.chunks[slot as usize];
+        let of = &mut self.files[chunk.file.index()];
+        self.cached += added;
+        of.cached += added;
         let index = line_index(page);
         if chunk.present & 1 << index == 0 {
-            let nodes = &mut self.files[file.index()].with_node[chunk.index as usize];
+            chunk.present |= 1 << index;
+            let nodes = &mut of.with_node[chunk.index as usize];
             self.overhead.line_begins(*nodes & 1 << index != 0);
             *nodes |= 1 << index;
         }
-        chunk.present |= 1 << index;
         let line = &mut chunk.lines[index];
         debug_assert_eq!(line.present() & mask, 0, "page cached twice");
-        let active = self.ages.comes_back((file, page / LINE_PAGES), mask, self.counted.active, read);
+        let bits = if read { &mut line.reading } else { &mut line.uptodate };
+        *bits |= mask;
         let place = Place { slot, line: index as u8 };
-        let soon = if active == 0 { 0 } else { u64::from(active.count_ones()) };
+        if self.ages.is_empty() {
+            self.lru.push(Kind::Inactive, place, &mut line.parts, mask, added);
+        } else {
+            self.put_dropped(place, mask, added, read);
+        }
+    }
+
+    /// Pages that have come to the cache come to a list; some of them may have been dropped before.
+    #[cold]
+    fn put_dropped(&mut self, place: Place, mask: u64, added: u64, read: bool) {
+        let chunk = &mut self.chunks[place.slot as usize];
+        let line = &mut chunk.lines[place.line as usize];
+        let number = u64::from(chunk.index) * LINES as u64 + u64::from(place.line);
+        let active = self.ages.comes_back((chunk.file, number), mask, self.counted.active, read);
+        let soon = u64::from(active.count_ones());
         if mask != active {
             self.lru.push(Kind::Inactive, place, &mut line.parts, mask & !active, added - soon);
         }
@@ -330,7 +353,6 @@ impl Pages {
             line.active |= active;
             self.come_back = true;
         }
-        line
     }
 
     /// A read has completed: its pages are up to date.
@@ -343,68 +365,80 @@ impl Pages {
         }
     }
 
-    /// The pages of `mask` get new data if all of them are up to date and at most `most` are clean;
-    /// returns how many were clean. `None`: nothing was done.
+    /// The pages of `mask`, `count` of them, get new data if at most `most` are clean, and all are up to date, or not
+    /// cached if it `adds` pages. Returns how many were clean. `None`: nothing was done.
     #[inline]
-    pub fn rewrite(&mut self, file: FileId, page: u64, mask: u64, most: u64) -> Option<u64> {
-        let slot = self.slot(file, page) as usize;
-        let chunk = self.chunks.get_mut(slot)?;
-        let index = line_index(page);
-        let line = &mut chunk.lines[index];
-        let clean = mask & !line.dirty;
+    pub fn write(
+        &mut self,
+        file: FileId,
+        page: u64,
+        mask: u64,
+        count: u64,
+        most: u64,
+        adds: impl FnOnce(&Pages) -> bool,
+    ) -> Option<u64> {
+        let (mut slot, index) = (self.slot(file, page), line_index(page));
+        let (uptodate, reading, dirty) = match self.chunks.get(slot as usize) {
+            Some(Chunk { lines, .. }) => (lines[index].uptodate, lines[index].reading, lines[index].dirty),
+            None => (0, 0, 0),
+        };
+        let clean = mask & !dirty;
         // Dirty pages are up to date.
         if clean == 0 {
             return Some(0);
         }
-        // Counting bits takes a dozen instructions on the oldest 64-bit processors.
-        let newly = if clean & (clean - 1) == 0 { 1 } else { count_many(clean) };
-        if clean & !line.uptodate != 0 || newly > most {
+        let newly = if clean == mask { count } else { count_few(clean) };
+        let absent = clean & !uptodate;
+        if newly > most || (absent != 0 && (absent & reading != 0 || !adds(self))) {
             return None;
         }
-        line.dirty |= mask;
-        chunk.dirty |= 1 << index;
-        self.overhead.written(&mut chunk.with_heads[index], clean);
-        self.count_dirty(file, page, newly);
+        if absent != 0 {
+            let added = if absent == mask { count } else { count_few(absent) };
+            if slot == NONE {
+                slot = self.chunk_for(file, page);
+            }
+            self.insert(slot, page, absent, added, false);
+        }
+        self.make_dirty(slot, page, clean, newly);
         Some(newly)
     }
 
-    /// This many clean pages of `page`'s chunk have become dirty.
+    /// These pages of the line of `page` in this chunk, `newly` of them, become dirty.
     #[inline]
-    fn count_dirty(&mut self, file: FileId, page: u64, newly: u64) {
+    fn make_dirty(&mut self, slot: u32, page: u64, clean: u64, newly: u64) {
+        let (chunk, index) = (&mut self.chunks[slot as usize], line_index(page));
+        let of = &mut self.files[chunk.file.index()];
+        chunk.lines[index].dirty |= clean;
+        chunk.dirty |= 1 << index;
+        self.overhead.written(&mut chunk.with_heads[index], clean);
         self.dirty += newly;
-        let of = &mut self.files[file.index()];
         of.dirty += newly;
-        set_bit(&mut of.dirty_chunks, (page / CHUNK_PAGES) as usize, true);
+        set_bit(&mut of.dirty_chunks, chunk.index as usize, true);
     }
 
     /// The pages of `mask`, `count` of them, get new data; those not cached are added. Returns how many were clean.
     pub fn dirty(&mut self, file: FileId, page: u64, mask: u64, count: u64) -> u64 {
         let of_part = |part: u64| if part == mask { count } else { u64::from(part.count_ones()) };
-        let absent = mask & !self.state(file, page).present();
+        let slot = self.chunk_for(file, page);
+        let line = self.state(file, page);
+        let absent = mask & !line.present();
         if absent != 0 {
-            self.insert(file, page, absent, of_part(absent), false).uptodate |= absent;
+            self.insert(slot, page, absent, of_part(absent), false);
         }
-        let slot = self.slot(file, page) as usize;
-        let index = line_index(page);
-        let chunk = &mut self.chunks[slot];
-        let line = &mut chunk.lines[index];
-        debug_assert_eq!(line.uptodate & mask, mask, "dirty pages are up to date");
-        let newly = of_part(mask & !line.dirty);
+        let clean = mask & !line.dirty;
+        let newly = of_part(clean);
         if newly > 0 {
-            line.dirty |= mask;
-            chunk.dirty |= 1 << index;
-            self.overhead.written(&mut chunk.with_heads[index], mask);
-            self.count_dirty(file, page, newly);
+            self.make_dirty(slot, page, clean, newly);
         }
         newly
     }
 
     /// Moves dirty pages to writeback.
     pub fn start_writeback(&mut self, range: PageRange) {
+        let of = &mut self.files[range.file.index()];
         for (page, mask) in lines(range.first, range.end()) {
-            let slot = self.slot(range.file, page) as usize;
-            let index = line_index(page);
-            let chunk = &mut self.chunks[slot];
+            let (at, index) = ((page / CHUNK_PAGES) as usize, line_index(page));
+            let chunk = &mut self.chunks[of.chunks[at] as usize];
             let line = &mut chunk.lines[index];
             debug_assert_eq!(line.dirty & !line.writeback & mask, mask, "only dirty pages are written");
             line.dirty &= !mask;
@@ -414,14 +448,12 @@ impl Pages {
                 chunk.dirty &= !(1 << index);
             }
             chunk.writeback |= 1 << index;
-            let of = &mut self.files[range.file.index()];
-            let at = (page / CHUNK_PAGES) as usize;
             set_bit(&mut of.writeback_chunks, at, true);
             if chunk.dirty == 0 {
                 set_bit(&mut of.dirty_chunks, at, false);
             }
         }
-        let (of, pages) = (&mut self.files[range.file.index()], u64::from(range.pages));
+        let pages = u64::from(range.pages);
         of.dirty -= pages;
         of.writeback += pages;
         self.dirty -= pages;

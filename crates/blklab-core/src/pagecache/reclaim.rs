@@ -68,7 +68,7 @@ impl PageCache {
     /// Whether there is room for `pages` more cached pages.
     #[inline]
     pub(super) fn has_room(&self, pages: u64) -> bool {
-        pages + self.pages.taken_at_most() <= self.memory_pages || pages <= self.free()
+        self.pages.have_room(pages, self.memory_pages)
     }
 
     /// Makes room for `pages` more cached pages; returns the number that fit.
@@ -136,6 +136,12 @@ struct Round {
 }
 
 impl Pages {
+    /// Whether there is room for `more` cached pages in so many pages of memory.
+    #[inline]
+    pub fn have_room(&self, more: u64, memory: u64) -> bool {
+        more + self.taken_at_most() <= memory || more <= memory.saturating_sub(self.taken())
+    }
+
     #[cold]
     fn count(&mut self) {
         let [inactive, active] = [Kind::Inactive, Kind::Active].map(|kind| self.lru.count(kind));

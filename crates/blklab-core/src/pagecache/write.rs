@@ -1,6 +1,6 @@
 //! Buffered writes, and when their writers must pause.
 
-use super::pages::{LINE_PAGES, line_end, line_mask, page_bit};
+use super::pages::{LINE_PAGES, Pages, line_end, line_mask, page_bit};
 use super::throttle::Dirty;
 use super::{Dirtier, FileId, PAGE_BYTES, PageCache, PageRange, Step, Wait, below, up_to};
 use crate::units::Nanos;
@@ -22,36 +22,61 @@ impl PageCache {
     ) -> Step {
         self.advance(now);
         let end = offset + bytes;
-        if let Some(page) = self.pages.next_locked(file, offset / PAGE_BYTES, end.div_ceil(PAGE_BYTES)) {
-            let bytes = (page * PAGE_BYTES).saturating_sub(offset);
-            let step = match bytes {
-                0 => Step::default(),
-                _ => self.write(now, file, offset, bytes, dirtier, out),
-            };
-            return Step { wait: step.wait.or(Some(Wait::Lock(page))), ..step };
+        let locked = self.pages.next_locked(file, offset / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
+        match locked {
+            Some(page) => self.write_before(page, now, file, offset, dirtier, out),
+            None => self.write_unlocked(now, file, offset, end, dirtier, out),
         }
+    }
+
+    /// The same up to a page that is locked.
+    #[cold]
+    fn write_before(
+        &mut self,
+        page: u64,
+        now: Nanos,
+        file: FileId,
+        offset: u64,
+        dirtier: &mut Dirtier,
+        out: &mut Vec<PageRange>,
+    ) -> Step {
+        let end = page * PAGE_BYTES;
+        let step = match end > offset {
+            true => self.write_unlocked(now, file, offset, end, dirtier, out),
+            false => Step::default(),
+        };
+        Step { wait: step.wait.or(Some(Wait::Lock(page))), ..step }
+    }
+
+    /// The same of pages that nobody has locked.
+    #[inline(always)]
+    fn write_unlocked(
+        &mut self,
+        now: Nanos,
+        file: FileId,
+        offset: u64,
+        end: u64,
+        dirtier: &mut Dirtier,
+        out: &mut Vec<PageRange>,
+    ) -> Step {
         let at = self.backing_of(file);
         let room = self.room(at, dirtier);
         if room == 0 || end > self.pages.size_bytes(file) {
             return self.write_pages(now, file, offset, end, dirtier, out);
         }
-        let mut page = offset / PAGE_BYTES;
-        let behind = end.div_ceil(PAGE_BYTES);
-        // One page, or whole pages of one line, that are cached: the case of most small writes.
-        let mask = match behind - page {
-            1 => page_bit(page),
-            _ if behind <= line_end(page) && (offset | end).is_multiple_of(PAGE_BYTES) => {
-                line_mask(page, behind)
-            }
-            _ => 0,
-        };
-        if mask != 0
-            && let Some(newly) = self.pages.rewrite(file, page, mask, room)
-        {
+        let (mut page, behind) = (offset / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
+        let whole = (offset | end).is_multiple_of(PAGE_BYTES);
+        // One page, or whole pages of one line: the case of most writes.
+        if behind - page == 1 || (whole && behind <= line_end(page)) {
+            let (mask, memory) = (line_mask(page, behind), self.memory_pages);
+            let adds = |pages: &Pages| whole && pages.have_room(LINE_PAGES, memory);
+            let Some(newly) = self.pages.write(file, page, mask, behind - page, room, adds) else {
+                return self.write_pages(now, file, offset, end, dirtier, out);
+            };
             if newly > 0 {
                 self.dirtied(at, now, file, dirtier, newly);
             }
-            return Step { bytes, ..Step::default() };
+            return Step { bytes: end - offset, ..Step::default() };
         }
         // Rewriting dirty pages changes no counts.
         while page < behind {
@@ -61,7 +86,7 @@ impl PageCache {
                 _ => return self.write_pages(now, file, offset, end, dirtier, out),
             }
         }
-        Step { bytes, ..Step::default() }
+        Step { bytes: end - offset, ..Step::default() }
     }
 
     /// The process checks the limits before it dirties the next page of the file.
@@ -120,7 +145,8 @@ impl PageCache {
             }
             // The writer checks the limits again after this many pages that were clean.
             mask = up_to(mask, mask & !line.dirty, self.room(at, dirtier).max(1));
-            let count = if whole { u64::from(mask.count_ones()) } else { 1 };
+            // They lie side by side.
+            let count = u64::from((mask >> (page % LINE_PAGES)).trailing_ones());
             pos = if whole { pos + count * PAGE_BYTES } else { next.min(end) };
             self.pages.grow_file(file, pos);
             let newly = self.pages.dirty(file, page, mask, count);
