@@ -131,7 +131,6 @@ impl PageIos {
         } else {
             cache.read_done(range);
         }
-        // Its pages end one after the other, and with each the actors that wait for it, in order.
         let ends_at = |wait| match wait {
             Wait::Page(file, page) if file == range.file && range.first <= page && page < range.end() => {
                 Some(page)
@@ -139,6 +138,10 @@ impl PageIos {
             Wait::AnyPages => Some(range.first),
             _ => None,
         };
+        if !self.waiters.iter().any(|&(_, wait)| ends_at(wait).is_some()) {
+            return;
+        }
+        // Its pages end one after the other, and with each the actors that wait for it, in order.
         let mut over: Vec<_> =
             self.waiters.extract_if(.., |&mut (_, wait)| ends_at(wait).is_some()).collect();
         over.sort_by_key(|&(_, wait)| ends_at(wait));
@@ -157,9 +160,15 @@ impl PageIos {
         }
     }
 
+    /// No actor that was woken for a page's lock has yet to look at the page.
+    #[inline]
+    pub fn passes_no_lock(&self) -> bool {
+        self.woken_for.is_empty()
+    }
+
     /// Call when an actor has gone on after it was woken. If it was woken for a page's lock, the lock is free
     /// again, unless another actor has it: wakes the next that waits for it.
-    #[inline]
+    #[cold]
     pub fn pass_on_lock(&mut self, actor: Actor, cache: &PageCache, woken: &mut Vec<Actor>) {
         let Some(place) = self.woken_for.iter().position(|&(other, ..)| other == actor) else { return };
         let (_, file, page) = self.woken_for.remove(place);
@@ -275,10 +284,21 @@ impl PageWork {
         Ok(())
     }
 
+    /// Ranges, or a part of one, are left to be submitted.
+    #[inline]
+    fn has_more(&self) -> bool {
+        self.next < self.ranges.len() || self.stream.is_some()
+    }
+
     /// Submits the next range, under a plug that the caller flushes; false if none is left. Pages of a
     /// device, not of a file on it, are written with one bio each, and the bios fill requests
     /// (`blkdev_writepages`): so much of the range is submitted as one request takes.
+    #[inline]
     pub fn hand_over_next(&mut self, world: &mut World, submitter: Submitter) -> Result<bool, Asleep> {
+        if self.has_more() { self.hand_over_one(world, submitter) } else { Ok(false) }
+    }
+
+    fn hand_over_one(&mut self, world: &mut World, submitter: Submitter) -> Result<bool, Asleep> {
         let World { page_ios, layout, devices, host, clock, cache, .. } = world;
         let mut stream = match self.stream.take() {
             Some(begun) => begun,

@@ -177,7 +177,9 @@ impl World {
     /// for that lock.
     #[inline]
     pub fn pass_on_lock(&mut self, actor: Actor) {
-        self.page_ios.pass_on_lock(actor, &self.cache, &mut self.woken);
+        if !self.page_ios.passes_no_lock() {
+            self.page_ios.pass_on_lock(actor, &self.cache, &mut self.woken);
+        }
         if !self.woken.is_empty() {
             self.wake_all_woken();
         }
@@ -201,7 +203,9 @@ impl World {
     pub fn page_bio_ended(&mut self, index: u32) {
         let now = self.clock.now();
         self.page_ios.bio_ended(index, &mut self.cache, now, &mut self.woken);
-        self.wake_all_woken();
+        if !self.woken.is_empty() {
+            self.wake_all_woken();
+        }
     }
 
     /// Gives the file system a journal.

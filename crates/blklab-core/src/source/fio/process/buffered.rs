@@ -200,8 +200,12 @@ impl Process {
     }
 
     fn sync_files(&mut self, world: &mut World) -> SyncProgress {
-        let files = self.spec.regions.iter().map(|region| region.file).collect::<Vec<_>>();
         let dirty = if self.has_pages { Dirty::All } else { Dirty::None };
+        // Most have one file.
+        if let [only] = &self.spec.regions[..] {
+            return self.syncing.run(&[only.file], dirty, self.submitter, world);
+        }
+        let files = self.spec.regions.iter().map(|region| region.file).collect::<Vec<_>>();
         self.syncing.run(&files, dirty, self.submitter, world)
     }
 
