@@ -312,7 +312,7 @@ impl Pages {
     }
 
     /// Adds the pages of `mask`, `added` of them, in the line of `page` in this chunk: they are `read`, or up to date.
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, slot: u32, page: u64, mask: u64, added: u64, read: bool) {
         let chunk = &mut self.chunks[slot as usize];
         let of = &mut self.files[chunk.file.index()];
@@ -404,7 +404,7 @@ impl Pages {
     }
 
     /// These pages of the line of `page` in this chunk, `newly` of them, become dirty.
-    #[inline]
+    #[inline(always)]
     fn make_dirty(&mut self, slot: u32, page: u64, clean: u64, newly: u64) {
         let (chunk, index) = (&mut self.chunks[slot as usize], line_index(page));
         let of = &mut self.files[chunk.file.index()];
