@@ -6,14 +6,26 @@ use std::collections::BinaryHeap;
 /// The due time of an empty queue.
 const NEVER: u64 = u64::MAX;
 
-/// A queue of `u32` payloads by due time. Time, entry number and payload share one integer, so that
-/// ordering takes one comparison. The first entry is kept outside the heap of the others: a queue
-/// with one entry at a time, such as the timers of a single process, needs no heap.
+/// The maximum of entries that are kept in order; a power of two.
+const NEAR: usize = 64;
+
+/// Due time, number of entry and payload in one integer, so that ordering takes one comparison.
+type Entry = u128;
+
+/// A queue of `u32` payloads by due time. The first entry has a field of its own, so that a queue with one entry at a
+/// time, such as the timers of a single process, moves nothing. The next ones are a list in order, to which entries are
+/// added from its end: most events are due after nearly all that wait already. The others, if there are any, are in a
+/// heap, and all later.
 #[derive(Debug)]
 pub struct EventQueue {
     /// Due time, and the rest of an entry: stored as two halves, as they are read.
     first: (u64, u64),
-    rest: BinaryHeap<Reverse<u128>>,
+    /// A ring.
+    near: Box<[Entry; NEAR]>,
+    /// The place of the ring's first entry, modulo its length, and the number of its entries.
+    begin: usize,
+    count: usize,
+    far: BinaryHeap<Reverse<Entry>>,
     entries: u32,
 }
 
@@ -23,7 +35,8 @@ pub struct Turn(u32);
 
 impl Default for EventQueue {
     fn default() -> Self {
-        EventQueue { first: (NEVER, 0), rest: BinaryHeap::new(), entries: 0 }
+        let near = Box::new([0; NEAR]);
+        EventQueue { first: (NEVER, 0), near, begin: 0, count: 0, far: BinaryHeap::new(), entries: 0 }
     }
 }
 
@@ -49,7 +62,47 @@ impl EventQueue {
         let entry = (at, u64::from(turn.0) << 32 | u64::from(payload));
         let later = if entry < self.first { std::mem::replace(&mut self.first, entry) } else { entry };
         if later.0 != NEVER {
-            self.rest.push(Reverse(u128::from(later.0) << 64 | u128::from(later.1)));
+            self.put(Entry::from(later.0) << 64 | Entry::from(later.1));
+        }
+    }
+
+    /// Adds an entry behind the first one.
+    #[inline]
+    fn put(&mut self, entry: Entry) {
+        let mut place = self.begin + self.count;
+        if self.count == NEAR {
+            let last = self.near[(place - 1) % NEAR];
+            if entry > last {
+                return self.put_far(entry);
+            }
+            self.put_far(last);
+            place -= 1;
+        } else if !self.far.is_empty() && (self.count == 0 || entry > self.near[(place - 1) % NEAR]) {
+            return self.put_far(entry);
+        } else {
+            self.count += 1;
+        }
+        while place > self.begin && entry < self.near[(place - 1) % NEAR] {
+            self.near[place % NEAR] = self.near[(place - 1) % NEAR];
+            place -= 1;
+        }
+        self.near[place % NEAR] = entry;
+    }
+
+    #[inline(never)]
+    fn put_far(&mut self, entry: Entry) {
+        self.far.push(Reverse(entry));
+    }
+
+    /// The list is empty: moves the first entries of the heap to it.
+    #[cold]
+    fn bring_near(&mut self) {
+        self.begin = 0;
+        while self.count < NEAR
+            && let Some(Reverse(next)) = self.far.pop()
+        {
+            self.near[self.count] = next;
+            self.count += 1;
         }
     }
 
@@ -66,7 +119,17 @@ impl EventQueue {
         if at == NEVER {
             return None;
         }
-        self.first = self.rest.pop().map_or((NEVER, 0), |Reverse(next)| ((next >> 64) as u64, next as u64));
+        if self.count == 0 && !self.far.is_empty() {
+            self.bring_near();
+        }
+        if self.count == 0 {
+            self.first = (NEVER, 0);
+        } else {
+            let next = self.near[self.begin % NEAR];
+            self.first = ((next >> 64) as u64, next as u64);
+            self.begin += 1;
+            self.count -= 1;
+        }
         Some((at, order as u32))
     }
 }
@@ -89,7 +152,7 @@ mod tests {
     proptest! {
         #[test]
         fn entries_leave_by_time_then_by_order_of_entry(
-            steps in prop::collection::vec(prop::option::weighted(0.6, 0u64..50), 1..300)
+            steps in prop::collection::vec(prop::option::weighted(0.6, 0u64..50), 1..1500)
         ) {
             let mut queue = EventQueue::default();
             let mut model: Vec<(u64, u32)> = Vec::new();

@@ -33,9 +33,7 @@ impl Block {
     /// Hardware queue `hw_queue` may have requests to dispatch.
     #[inline]
     pub(super) fn mark(&mut self, hw_queue: u16) {
-        let queue = &mut self.hw_queues[usize::from(hw_queue)];
-        if !queue.to_run {
-            queue.to_run = true;
+        if self.hw_queues[usize::from(hw_queue)].marked() {
             self.to_run.push(hw_queue);
         }
     }

@@ -46,6 +46,12 @@ impl HwQueue {
         }
     }
 
+    /// It may have requests to dispatch; true if that is new, so that it has to be listed.
+    #[inline]
+    pub fn marked(&mut self) -> bool {
+        !std::mem::replace(&mut self.to_run, true)
+    }
+
     /// One of its requests was freed, of that software queue.
     #[inline]
     pub fn free(&mut self, sync: bool, tag: u32, cpu: u16) {

@@ -14,14 +14,14 @@ const DECISIONS_PER_REQUEST: usize = 8;
 
 impl Block {
     /// Advances the integrals over time to `now`, before a count changes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn account(&mut self, now: Nanos) {
         if now != self.changed {
             self.account_span(now);
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn account_span(&mut self, now: Nanos) {
         let depth = self.waiting + self.in_flight;
         if depth > 0 {

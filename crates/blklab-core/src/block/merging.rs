@@ -33,9 +33,10 @@ impl Block {
     /// A merge with a request that waits in the scheduler.
     #[inline]
     fn find_waiting(&mut self, now: Nanos, bio: &Bio) -> Option<Merge> {
-        if self.scheduler.waiting() == 0 {
-            return None;
-        }
+        if self.scheduler.waiting() == 0 { None } else { self.find_among_waiting(now, bio) }
+    }
+
+    fn find_among_waiting(&mut self, now: Nanos, bio: &Bio) -> Option<Merge> {
         let merge = self.scheduler.find_merge(&queue!(self, now), bio);
         if self.has_moves {
             self.wake_asked(bio.thread, bio.hw_queue);

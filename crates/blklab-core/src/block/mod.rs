@@ -342,7 +342,7 @@ impl Block {
     }
 
     /// A bio with a tag becomes a request, which waits for the scheduler.
-    #[inline]
+    #[inline(always)]
     fn request_of(&mut self, now: Nanos, bio: &Bio, tag: u32) -> RequestId {
         self.account(now);
         self.waiting += 1;

@@ -106,7 +106,7 @@ impl Block {
         self.tag_of[id.index()] = tag;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn allocate(&mut self, now: Nanos, bio: &Bio, most: u32) -> Option<RequestId> {
         let tag = self.take_tag(bio, most)?;
         self.hw_queues[usize::from(bio.hw_queue)].allocated[usize::from(bio.sync)] += 1;

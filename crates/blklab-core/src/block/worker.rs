@@ -59,14 +59,18 @@ impl Block {
             self.flushes.worker = Worker::OnAny;
         }
         self.worker_woken = !any && self.flushes.worker != Worker::Asleep;
-        for hw_queue in 0..self.limits.hw_queues {
-            let worker = &mut self.hw_queues[usize::from(hw_queue)].worker;
-            if worker.is_after(thread) {
-                *worker = Worker::Asleep;
-                self.mark(hw_queue);
-                any = true;
-            } else {
-                self.worker_woken |= *worker != Worker::Asleep;
+        for (hw_queue, queue) in (0..).zip(&mut self.hw_queues) {
+            if queue.worker == Worker::Asleep {
+                continue;
+            }
+            if !queue.worker.is_after(thread) {
+                self.worker_woken = true;
+                continue;
+            }
+            queue.worker = Worker::Asleep;
+            any = true;
+            if queue.marked() {
+                self.to_run.push(hw_queue);
             }
         }
         any

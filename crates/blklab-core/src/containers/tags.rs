@@ -112,7 +112,7 @@ impl Tags {
 
     /// A tag for a bio of that CPU, under a limit of `most` tags (`sbitmap_queue_get_shallow`); `u32::MAX`: without one
     /// (`__sbitmap_queue_get`).
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, most: u32, cpu: u16) -> Option<u32> {
         if self.words.is_empty() {
             self.free = self.free.checked_sub(1)?;

@@ -434,7 +434,7 @@ impl<S: Source> Engine<S> {
     }
 
     /// Reports completed bios to their owners, and free tags to actors that sleep until they get one.
-    #[inline]
+    #[inline(always)]
     fn tell(&mut self, ended: &mut Ended) {
         if !ended.is_empty() {
             self.tell_all(ended);

@@ -307,7 +307,7 @@ impl World {
 
     /// A worker of the journal, which has been woken by the end of commands, wakes those that wait for a record: after
     /// all that the interrupt wakes.
-    #[inline]
+    #[inline(always)]
     pub fn run_journals_worker(&mut self) {
         if !self.woken_by_worker.is_empty() {
             self.pass_on_request();

@@ -67,7 +67,7 @@ impl Cpus {
     }
 
     /// Submission of one I/O: its CPU work, then its scheduler's lock, for which the CPU spins.
-    #[inline]
+    #[inline(always)]
     pub fn submit(&mut self, cpu: u16, now: Nanos, cost: Nanos, lock: &mut Lock) -> Nanos {
         let worked = self.work(cpu, now, cost);
         if lock.submission() == Nanos::ZERO {

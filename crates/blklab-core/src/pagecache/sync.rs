@@ -135,7 +135,7 @@ impl PageCache {
 
     /// A process writes nothing of a file before direct I/O to bytes that are not cached. If other bytes are
     /// dirty, it measures the bandwidth all the same (`do_writepages`, of a range without pages).
-    #[inline]
+    #[inline(always)]
     pub fn pass(&mut self, file: FileId, now: Nanos) {
         if self.pages.dirty_of(file) > 0 {
             let at = self.backing_of(file);

@@ -211,7 +211,7 @@ impl AnyScheduler {
     }
 
     /// See [`Scheduler::depth_limit`].
-    #[inline]
+    #[inline(always)]
     pub fn depth_limit(&self, queue: &Queue<'_>, process: ProcessId, op: Op, sync: bool) -> u32 {
         each!(self, s => s.depth_limit(queue, process, op, sync))
     }

@@ -100,6 +100,14 @@ impl Die {
         self.reads_end
     }
 
+    /// The same on a die that never has a job.
+    #[inline]
+    pub fn read_without_jobs(&mut self, at: u64, ns: u64) -> u64 {
+        self.reads_end = at.max(self.reads_end) + ns;
+        self.busy_ns += ns;
+        self.reads_end
+    }
+
     pub fn push(&mut self, job: Job) {
         self.jobs.push_back(job);
     }

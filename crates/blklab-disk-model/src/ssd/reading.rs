@@ -74,19 +74,19 @@ impl Ssd {
     /// The same for data written in place, on dies without jobs: stripe by stripe, each from its die over its
     /// channel.
     fn read_in_place(&mut self, at: u64, sector: u64, end: u64) -> u64 {
-        let stripe_bits = self.config.unit_shift + self.config.stripe_shift;
+        let Ssd { config, dies, channels, link, .. } = self;
+        let stripe_bits = config.unit_shift + config.stripe_shift;
         let (mut sector, mut done) = (sector, at);
-        let mut die = self.config.die((sector >> self.config.unit_shift) as u32);
+        let mut die = config.die((sector >> config.unit_shift) as u32);
         while sector < end {
             let next = (((sector >> stripe_bits) + 1) << stripe_bits).min(end);
-            let unit = (sector >> self.config.unit_shift) as u32;
-            let ns = self.config.of_page(&self.config.read_ns, unit);
-            let in_register = self.dies[die as usize].read(at, ns, 0);
-            let channel = &mut self.channels[self.config.channel(die)];
+            let ns = config.of_page(&config.read_ns, (sector >> config.unit_shift) as u32);
+            let in_register = dies[die as usize].read_without_jobs(at, ns);
+            let channel = &mut channels[config.channel(die)];
             let ready = channel.transfer_short(self.now, in_register, next - sector);
-            done = done.max(self.link.transfer_short(self.now, ready, next - sector));
+            done = done.max(link.transfer_short(self.now, ready, next - sector));
             // The next stripe is on the next die.
-            die = if die + 1 == self.config.dies { 0 } else { die + 1 };
+            die = if die + 1 == config.dies { 0 } else { die + 1 };
             sector = next;
         }
         done

@@ -20,13 +20,18 @@ const LATE_STABLE_MS: u64 = 600;
 impl Bfq {
     /// The queue that `q` should be merged into, now that its process does I/O at `sector`
     /// (`bfq_setup_cooperator`).
+    #[inline(always)]
     pub(super) fn cooperator(&mut self, q: QueueId, sector: Sector, task: TaskIndex) -> Option<QueueId> {
         if self.sharing.target(q).is_some() {
             return Some(self.sharing.end_of_chain(q));
         }
-        if self.queueing.is_flash_with_queueing() {
-            return None;
+        match self.queueing.is_flash_with_queueing() {
+            true => None,
+            false => self.cooperator_near(q, sector, task),
         }
+    }
+
+    fn cooperator_near(&mut self, q: QueueId, sector: Sector, task: TaskIndex) -> Option<QueueId> {
         if let Some(stable) = self.due_stable_merge(q, task) {
             return self.set_up_stable_merge(q, stable, task);
         }

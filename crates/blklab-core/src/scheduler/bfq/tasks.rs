@@ -37,7 +37,7 @@ impl Bfq {
     }
 
     /// The process, which is now in the cgroup of its I/O (`bfq_bic_update_cgroup`).
-    #[inline]
+    #[inline(always)]
     pub(super) fn know(&mut self, queue: &Queue<'_>, process: ProcessId) -> TaskIndex {
         let now = queue.tasks.get(process);
         let task = TaskIndex::of(now.mover.unwrap_or(process));
@@ -51,11 +51,15 @@ impl Bfq {
         task
     }
 
-    /// Assigns a new request to its queue (`bfq_init_rq`).
+    /// Assigns a request to its queue, if it is new (`bfq_init_rq`).
+    #[inline]
     pub(super) fn assign(&mut self, queue: &Queue<'_>, id: RequestId) {
-        if self.requests.is_assigned(id) {
-            return;
+        if !self.requests.is_assigned(id) {
+            self.assign_new(queue, id);
         }
+    }
+
+    fn assign_new(&mut self, queue: &Queue<'_>, id: RequestId) {
         let request = &queue.requests[id];
         self.clock.stands_still = request.clock_stands;
         let task = self.know(queue, request.process);

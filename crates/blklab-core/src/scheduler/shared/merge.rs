@@ -93,16 +93,21 @@ impl MergeIndex {
     }
 
     /// A request starts waiting.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
         if id.index() >= self.slots.len() {
-            self.slots.resize(id.index() + 1, VACANT);
+            self.make_room(id);
         }
         let request = &queue.requests[id];
         if mergeable(request.op, request.fua) && !request.full {
             self.link(id, request.end());
             self.last.get_or_insert(id);
         }
+    }
+
+    #[cold]
+    fn make_room(&mut self, id: RequestId) {
+        self.slots.resize(id.index() + 1, VACANT);
     }
 
     /// A request no longer waits.

@@ -202,7 +202,7 @@ impl Source for Fio {
         self.start_processes(world);
     }
 
-    #[inline]
+    #[inline(always)]
     fn run(&mut self, id: ProcessId, world: &mut World) -> Ran {
         let process = &mut self.processes[id.0 as usize];
         let ran = process.run(world);
@@ -212,7 +212,7 @@ impl Source for Fio {
         ran
     }
 
-    #[inline]
+    #[inline(always)]
     fn bio_ended(&mut self, process: ProcessId, io: u32, world: &mut World) {
         self.processes[process.0 as usize].bio_ended(io, world);
     }

@@ -51,8 +51,6 @@ impl Sampler {
 /// Latencies of one I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Latencies {
-    /// `None` where the engine does not separate submission and completion.
-    slat: Option<Nanos>,
     clat: Nanos,
     lat: Nanos,
 }
@@ -67,9 +65,11 @@ struct DirectionTally {
     lat: Moments,
     clat_hist: LatencyHistogram,
     /// The latencies of the latest I/Os, which were all equal and are not counted yet: I/Os from
-    /// the page cache take the same time again and again.
+    /// the page cache take the same time again and again, and submissions nearly always.
     latest: Latencies,
     alike: u64,
+    latest_slat: Nanos,
+    alike_slat: u64,
     bw: Sampler,
     iops: Sampler,
     /// When the first of the two spans ends.
@@ -88,6 +88,8 @@ impl DirectionTally {
             clat_hist: LatencyHistogram::default(),
             latest: Latencies::default(),
             alike: 0,
+            latest_slat: Nanos::ZERO,
+            alike_slat: 0,
             sample_at: bw.due().min(iops.due()),
             bw,
             iops,
@@ -103,17 +105,30 @@ impl DirectionTally {
 
     #[inline(always)]
     fn count_latest(&mut self, levels: &mut [u64; LATENCY_BOUNDS_NS.len() + 1]) {
-        let (Latencies { slat, clat, lat }, times) = (self.latest, std::mem::take(&mut self.alike));
+        let (Latencies { clat, lat }, times) = (self.latest, std::mem::take(&mut self.alike));
         if times == 0 {
             return;
-        }
-        if let Some(slat) = slat {
-            self.slat.record_n(slat, times);
         }
         self.clat.record_n(clat, times);
         self.lat.record_n(lat, times);
         self.clat_hist.record_n(clat, times);
         levels[latency_level(lat)] += times;
+    }
+
+    #[inline(always)]
+    fn submitted(&mut self, slat: Nanos) {
+        if slat != self.latest_slat {
+            self.count_slat();
+            self.latest_slat = slat;
+        }
+        self.alike_slat += 1;
+    }
+
+    fn count_slat(&mut self) {
+        match std::mem::take(&mut self.alike_slat) {
+            0 => {}
+            times => self.slat.record_n(self.latest_slat, times),
+        }
     }
 }
 
@@ -163,15 +178,15 @@ impl Tally {
     }
 
     /// An I/O of direction `side` (0 read, 1 write, 2 trim) was reaped. `queued`: the engine
-    /// separates submission and completion.
+    /// separates submission and completion, so that there is a latency of submission.
     #[inline(always)]
     pub fn io(&mut self, side: usize, bytes: u64, times: IoTimes, queued: bool) {
         let tally = &mut self.directions[side];
-        let latencies = Latencies {
-            slat: queued.then(|| times.issued.saturating_sub(times.start)),
-            clat: times.reaped.saturating_sub(times.issued),
-            lat: times.reaped - times.start,
-        };
+        if queued {
+            tally.submitted(times.issued.saturating_sub(times.start));
+        }
+        let latencies =
+            Latencies { clat: times.reaped.saturating_sub(times.issued), lat: times.reaped - times.start };
         tally.ios += 1;
         tally.bytes += bytes;
         if times.reaped >= tally.sample_at {
@@ -188,6 +203,7 @@ impl Tally {
     fn settle(&mut self) {
         for direction in &mut self.directions {
             direction.count_latest(&mut self.latency_levels);
+            direction.count_slat();
         }
     }
 

@@ -243,6 +243,7 @@ impl Wf2q {
 
     /// The queue, or a group above it, has used up its share by weight of `limit` requests
     /// (`bfqq_request_over_limit`).
+    #[inline(always)]
     pub fn is_over_limit(&self, leaf: LeafId, limit: u32) -> bool {
         let entity = self.leaf(leaf);
         if !entity.counts {

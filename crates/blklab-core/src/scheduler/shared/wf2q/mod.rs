@@ -350,6 +350,7 @@ impl Wf2q {
 
     /// Adds sectors to the service of the queue in service and of all groups above it; virtual time
     /// advances there (`bfq_bfqq_served`).
+    #[inline(always)]
     pub fn served(&mut self, leaf: LeafId, sectors: u32) {
         let mut id = leaf.0;
         while id != NIL {

@@ -5,7 +5,7 @@ use super::*;
 impl Process {
     /// A bio of direct I/O has completed: adds its CPU work, and wakes the process if it waited for
     /// this.
-    #[inline]
+    #[inline(always)]
     pub fn bio_ended(&mut self, slot: u32, world: &mut World) {
         let bios_left = &mut self.bios_left[slot as usize];
         *bios_left -= 1;
