@@ -9,6 +9,8 @@
 //! does, the request is issued without the flags of its bio, and completes twice: with its sectors when
 //! the data are on the disk, and without any when all is done (`blk-flush.c`). The second is the I/O's.
 //!
+//! A request that goes directly to the disk has no insert event: it was inserted when its bio got it.
+//!
 //! An I/O begins at its queue event (level `bio`). Where a trace has none it begins at the insert
 //! event, or at the issue event where there is no scheduler (level `request`). The first events of a
 //! trace tell which.
@@ -68,6 +70,8 @@ pub struct Shared {
 /// An I/O that is followed.
 struct Followed {
     io: Io,
+    /// When it had a request.
+    got: Option<Nanos>,
     /// Sectors that were not inserted, issued, completed yet.
     left: [u32; 3],
     /// It waits for nothing more.
@@ -256,7 +260,7 @@ impl<E: Events> Matched<E> {
         match event.act {
             Act::BackMerge | Act::FrontMerge => return notes.add(Kind::Merges, event.number, String::new),
             Act::Split => return notes.add(Kind::Splits, event.number, String::new),
-            Act::GetRequest => return,
+            Act::GetRequest => return self.gets_request(now, &event),
             Act::Remap => return self.remap(&event),
             Act::Plug => return self.plugs.begin(event.pid),
             Act::Unplug => return self.plugs.end(event.pid),
@@ -275,6 +279,20 @@ impl<E: Events> Matched<E> {
             self.cover(now, &event);
         } else if event.act == Act::Complete && event.op == Op::Write {
             self.done_with_flushes(now, &event);
+        }
+    }
+
+    /// The oldest I/O there that had none has a request. It may have waited for that.
+    fn gets_request(&mut self, now: Nanos, event: &Event) {
+        let places = &self.devices[event.device.0 as usize].by_sector[class(event.op)];
+        let mut found = places.range((event.sector, 0)..=(event.sector, u64::MAX)).map(|(key, _)| key.1);
+        let first = self.first;
+        let waits = |number: &u64| {
+            let followed = &self.followed[(number - first) as usize];
+            followed.got.is_none() && followed.io.issued.is_none()
+        };
+        if let Some(number) = found.find(waits) {
+            self.followed[(number - first) as usize].got = Some(now);
         }
     }
 
@@ -335,6 +353,7 @@ impl<E: Events> Matched<E> {
         let flags = io.flags.with_if(joins, Flags::JOINS_PLUG);
         self.followed.push_back(Followed {
             io: Io { flags, ..io },
+            got: None,
             left: [left, event.sectors, event.sectors],
             over: false,
             requeued: false,
@@ -453,6 +472,8 @@ impl<E: Events> Matched<E> {
                 }
                 ISSUE => {
                     followed.io.issued = Some(now);
+                    // Without a scheduler a request may go to the disk without an insert event.
+                    followed.io.inserted = followed.io.inserted.or(followed.got);
                     followed.completes_twice =
                         FLUSHES.iter().any(|&flag| followed.io.flags.has(flag) && !event.flags.has(flag));
                     self.plugs.handed_over(&mut followed.io, key.1);

@@ -303,6 +303,24 @@ fn two_reads_of_one_sector_complete_in_their_order() {
 }
 
 #[test]
+fn a_request_without_an_insert_event_was_inserted_when_its_bio_got_it() {
+    // The first bio goes directly to the disk after it has slept for a request, the second to a scheduler.
+    let found = read_all(&Form(7, false).stream(&numbered(vec![
+        event(1_000_000, QUEUE, WRITE, 800, 8, 10),
+        event(1_500_000, GET_REQUEST, WRITE, 800, 8, 10),
+        event(1_500_000, ISSUE, WRITE, 800, 8, 10),
+        event(1_900_000, COMPLETE, WRITE, 800, 8, 0),
+        event(2_000_000, QUEUE, WRITE, 900, 8, 10),
+        event(2_100_000, GET_REQUEST, WRITE, 900, 8, 10),
+        event(2_200_000, INSERT, WRITE, 900, 8, 10),
+        event(2_300_000, ISSUE, WRITE, 900, 8, 10),
+        event(2_900_000, COMPLETE, WRITE, 900, 8, 0),
+    ])));
+    let inserted: Vec<_> = found.ios.iter().map(|io| io.inserted.map(|time| time.0)).collect();
+    assert_eq!(inserted, [Some(500_000), Some(1_200_000)]);
+}
+
+#[test]
 fn a_requeued_request_has_its_last_issue() {
     let at = |time, act| event(time, act, READ, 64, 8, 1);
     let raws = numbered(vec![
