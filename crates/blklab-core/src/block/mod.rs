@@ -264,7 +264,8 @@ impl Block {
                 (true, true) => Flags::default(),
                 (true, false) => Flags::JOINS_PLUG,
             };
-            recording.queued(now, bio, plug);
+            let preflush = manner.after_flush && bio.op != Op::Flush;
+            recording.queued(now, bio, plug.with_if(preflush, Flags::PREFLUSH));
         }
         self.take(now, bio, manner, disk)
     }

@@ -36,8 +36,8 @@ fn prio(prio: IoPrio) -> Option<u16> {
 }
 
 impl Recording {
-    /// A bio comes, with flags of its plug.
-    pub fn queued(&mut self, now: Nanos, bio: &Bio, plug: Flags) {
+    /// A bio comes, with flags of its plug and of the flush before it.
+    pub fn queued(&mut self, now: Nanos, bio: &Bio, manner: Flags) {
         self.open.entry(bio.owner).or_default().push(self.ios.len() as u32);
         self.ios.push(Io {
             queued: now,
@@ -52,7 +52,7 @@ impl Recording {
             flags: Flags::default()
                 .with_if(bio.sync && bio.op != Op::Read, Flags::SYNC)
                 .with_if(bio.fua, Flags::FUA)
-                .with(plug),
+                .with(manner),
             pid: pid(bio.process),
             cpu: (bio.cpu != KERNEL_CPU).then_some(bio.cpu),
             prio: prio(bio.prio),

@@ -1,7 +1,7 @@
 //! What fsync writes to the journals of ext4 and XFS, and the lock of a file that several processes write.
 
 use crate::disk::catalogue;
-use crate::engine::Watch;
+use crate::engine::{RunError, Watch};
 use crate::formats::fio::jobfile::{self, Bare};
 use crate::host::Host;
 use crate::pagecache::MemoryConfig;
@@ -9,11 +9,19 @@ use crate::result::RunResult;
 use crate::scheduler::spec::SchedulerSpec;
 use crate::simulation::{self, Setup};
 use crate::workload::plan;
+use blklab_base::recorded::Flags;
 
 const WRITER: &str = "rw=randwrite\nbs=4k\nsize=64m\nio_size=400k\ndirect=1\n";
 
-/// The job in a file system, with its journal or without, on a shipped disk, maybe with another value of a key.
-fn run(job: &str, disk: &str, scheduler: &str, host: &[(&str, &str)]) -> RunResult {
+/// What `act` makes of the job in a file system, with its journal or without, on a shipped disk, maybe with another value
+/// of a key.
+fn set_up<T>(
+    job: &str,
+    disk: &str,
+    scheduler: &str,
+    host: &[(&str, &str)],
+    act: impl FnOnce(Setup<'_>) -> Result<T, RunError>,
+) -> T {
     let mut settings = Host::settings();
     for (name, value) in host {
         settings.set(name, value).expect("a setting of the host");
@@ -26,15 +34,19 @@ fn run(job: &str, disk: &str, scheduler: &str, host: &[(&str, &str)]) -> RunResu
     let mut machine = Bare { memory_mib: 8192, cpus: 4 };
     let file = jobfile::parse(job, "test.fio", &mut machine, Default::default()).expect("a good job");
     let plan = plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits");
-    let setup = Setup {
+    act(Setup {
         plan: &plan,
         disk: model.build(1),
         scheduler: &SchedulerSpec::parse(scheduler).expect("a good scheduler"),
         host: Host::new(&settings),
         memory: &MemoryConfig::settings(),
         seed: 1,
-    };
-    simulation::run(setup, &Watch::default()).expect("it ends")
+    })
+    .expect("it ends")
+}
+
+fn run(job: &str, disk: &str, scheduler: &str, host: &[(&str, &str)]) -> RunResult {
+    set_up(job, disk, scheduler, host, |setup| simulation::run(setup, &Watch::default()))
 }
 
 fn with_journal(job: &str, disk: &str, file_system: &str) -> RunResult {
@@ -49,6 +61,18 @@ fn with_lazytime(job: &str, disk: &str, file_system: &str) -> RunResult {
 fn beyond(result: &RunResult) -> (u64, u64, u64) {
     let disk = &result.disk;
     (disk.write_ios - 100, disk.flush_ios, disk.write_sectors - 800)
+}
+
+#[test]
+fn a_recording_tells_that_a_record_of_the_journal_comes_after_a_flush() {
+    let job = format!("[a]\n{WRITER}fsync=1\n");
+    let host = [("file_system", "ext4"), ("journal", "1")];
+    let record = |setup: Setup<'_>| simulation::run_and_record(setup, &Watch::default());
+    let recorded = set_up(&job, "wd10ezrx", "none", &host, record).ios;
+    let records = recorded.iter().filter(|io| io.flags.has(Flags::PREFLUSH) && io.sectors > 0);
+    // One for each of 100 commits.
+    assert_eq!(records.count(), 100);
+    assert!(recorded.iter().all(|io| io.completed.is_some()));
 }
 
 #[test]
