@@ -218,16 +218,28 @@ fn an_open_loop_does_not_wait_for_a_slow_disk() {
     );
 }
 
-/// A write, then one that needs a flush before it, as a journal's commit.
+/// A write, then one that needs a flush before it, as a journal's commit. The two come as one bio: the flush is no I/O of
+/// its own, and the write passes the scheduler's other requests by when it has ended.
 #[test]
 fn the_latency_of_a_write_with_a_preflush_has_the_flush_in_it() {
     let write = arrival(0, 0, Op::Write, 0, 1_000_000, 8);
     let flush = arrival(500, 0, Op::Flush, 0, 0, 0);
     let follows = Start { follows: Some(1), ..Start::default() };
     let commit = ReplayIo { start: follows, preflush: true, ..arrival(500, 0, Op::Write, 0, 9_000_000, 8) };
-    let outcomes = run(&[write, flush, commit], &[("wd10ezrx", "none")]).source.outcomes;
-    assert_eq!(outcomes[2].due, Nanos::from_micros(500));
-    assert!(outcomes[2].issued >= outcomes[1].completed && outcomes[1].completed > Nanos::from_millis(1));
+    for scheduler in ["none", "bfq"] {
+        let measured = run(&[write, flush, commit], &[("wd10ezrx", scheduler)]);
+        let outcome = measured.source.outcomes[2];
+        assert_eq!(outcome.due, Nanos::from_micros(500));
+        assert_eq!(measured.source.jobs[0].sync_lat.count, 0);
+        let trace = measured.devices.into_iter().next().expect("one").trace.finish().2;
+        let row = |sector: i64, sectors: i64| {
+            let found = trace.sector.iter().zip(&trace.sectors).position(|row| row == (&sector, &sectors));
+            found.expect("the disk has it")
+        };
+        let (flush, data) = (row(0, 0), row(9_000_000, 8));
+        assert!(trace.completed_ns[flush] > 1_000_000 && trace.issued_ns[data] >= trace.completed_ns[flush]);
+        assert_eq!(outcome.completed, Nanos(trace.completed_ns[data] as u64));
+    }
 }
 
 /// A bio of pages that are contiguous in memory is split at the queue's limit only.

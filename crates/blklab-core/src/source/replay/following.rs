@@ -16,8 +16,11 @@ use crate::units::Nanos;
 const SHARE: f64 = 0.5;
 const BEYOND_CHANCE: f64 = 5.0;
 
+/// With less than this share it follows another one only now and then. An estimate.
+const SELDOM: f64 = 0.1;
+
 /// How likely it may be that a process that follows no other seems to. An estimate.
-const MISTAKEN: f64 = 0.01;
+pub const MISTAKEN: f64 = 0.01;
 
 /// Parts of `SOON` within which completions are looked for. A process that is woken at once needs few I/Os
 /// to show that it waits; one that has some work to do first needs more.
@@ -40,17 +43,19 @@ pub struct Followed {
     pub ended: u32,
     /// With that its process paused: all of its I/Os are waited for, up to this one.
     pub last: Option<u32>,
+    /// Its process seldom waits for this one: perhaps only for what that has under way.
+    pub seldom: bool,
 }
 
 impl Followed {
     /// Only that I/O.
     pub fn one(ended: u32) -> Followed {
-        Followed { ended, last: None }
+        Followed { ended, last: None, seldom: false }
     }
 
     /// The same so many I/Os later.
     pub fn later(self, ios: u32) -> Followed {
-        Followed { ended: self.ended + ios, last: self.last.map(|last| last + ios) }
+        Followed { ended: self.ended + ios, last: self.last.map(|last| last + ios), ..self }
     }
 }
 
@@ -91,21 +96,27 @@ impl Endings {
 }
 
 /// For each I/O the one of another process that it follows, an index. `own` are each process's I/Os in
-/// their order, `free` those of them that it may have issued because of others. Two kinds of completions
-/// are looked at: all of them, and those with which a process pauses, which are fewer, so that few I/Os
-/// after them suffice.
-pub fn followed(kept: &[Candidate], own: &[Vec<usize>], free: &[Vec<usize>]) -> Vec<Option<Followed>> {
+/// their order, `paused` those of them that came after a pause, of that length: it may have issued one because of
+/// others that comes sooner after theirs. Two kinds of completions are looked at: all of them, and those with which
+/// a process pauses, which are fewer, so that few I/Os after them suffice.
+pub fn followed(
+    kept: &[Candidate],
+    own: &[Vec<usize>],
+    paused: &[Vec<(usize, Nanos)>],
+) -> Vec<Option<Followed>> {
     let every = Endings::of(own, |_, own| endings_of(kept, own));
     let pauses = Endings::of(own, |_, own| pauses_of(kept, own));
     let process_of = |io: u32| kept[io as usize].replay.process;
     let span = kept.last().map_or(0, |last| (last.recorded.queued - kept[0].recorded.queued).0).max(1);
     let mut follows: Vec<Option<Followed>> = vec![None; kept.len()];
-    for free in free {
+    for paused in paused {
         let kinds = [(&every, false), (&pauses, true)];
         for ((kind, drains), part) in kinds.into_iter().flat_map(|kind| WITHIN.map(|part| (kind, part))) {
             let soon = Nanos(SOON.0 / part);
             let mut found: HashMap<ProcessId, Vec<(usize, u32)>> = HashMap::new();
-            for &index in free {
+            let is_free = |&&(_, pause): &&(usize, Nanos)| pause > soon;
+            let free: Vec<_> = paused.iter().filter(is_free).map(|&(index, _)| index).collect();
+            for &index in &free {
                 for io in kind.before(index, soon, kept) {
                     let pairs = found.entry(process_of(io)).or_default();
                     if pairs.last().is_none_or(|(other, _)| *other != index) {
@@ -118,11 +129,16 @@ pub fn followed(kept: &[Candidate], own: &[Vec<usize>], free: &[Vec<usize>]) -> 
                 let share = if part == 1 { SHARE } else { 0.0 };
                 !is_mistaken(pairs.len(), free.len(), chance, share, 2 * WITHIN.len() * kind.counts.len())
             });
-            for (index, io) in found.into_values().flatten() {
+            let is_seldom = |pairs: &Vec<_>| (pairs.len() as f64) < SELDOM * free.len() as f64;
+            let found = found.into_values().flat_map(|pairs| {
+                let seldom = is_seldom(&pairs);
+                pairs.into_iter().map(move |(index, io)| (index, io, seldom))
+            });
+            for (index, io, seldom) in found {
                 let place = |io: u32, drains: bool| (completed(kept, io), io, drains);
                 if follows[index].is_none_or(|one| place(io, drains) > place(one.ended, one.last.is_some())) {
                     let last = drains.then(|| last_before(&own[process_of(io).0 as usize], index));
-                    follows[index] = Some(Followed { ended: io, last });
+                    follows[index] = Some(Followed { ended: io, last, seldom });
                 }
             }
         }

@@ -13,15 +13,17 @@
 //!   (`following.rs`).
 //! * A process whose pauses all come while write-back is under way, and that has none otherwise, is paused
 //!   by the kernel because too much memory is dirty: it goes on when as much is written as when it did.
+//! * A process that begins to write while write-back is under way syncs what another process has written, which the
+//!   kernel had paused: it begins when as much is written as when it did.
 //! * A process that begins while no process waits for I/O goes on from the latest completion, as the next
-//!   command of a script does.
+//!   command of a script does; so does one that begins so soon after it that this is no chance.
 //! * All else is closed: after completions of its own process, and the recorded think time.
 //!
 //! The bounds below are estimates: `tests/replay_truth.rs` records jobs of which is known what they
 //! wait for, and holds the replays against true runs in other places.
 
 use super::Start;
-use super::following::{Followed, completed, followed};
+use super::following::{Followed, MISTAKEN, completed, followed};
 use super::history::History;
 use super::plan::Candidate;
 use crate::request::Op;
@@ -108,23 +110,23 @@ fn is_write_back(own: &[usize], kept: &[Candidate], is_worker: bool) -> bool {
     own.iter().filter(is_written).count() * 2 > own.len()
 }
 
-/// The I/Os of a process that nothing explains which it did itself. With none of its own in flight, and
-/// after a pause, their completions did not cause it; write-back waits only for its reads.
-fn free(
+/// The I/Os of a process that came after a pause with none of its own in flight, so that their completions
+/// may not have caused it; write-back waits only for its reads. With the length of the pause.
+fn paused(
     own: &[usize],
     kept: &[Candidate],
     history: &History,
     own_read: Option<&[Option<u32>]>,
-) -> Vec<usize> {
-    let is_free = |&(number, &index): &(usize, &usize)| {
+) -> Vec<(usize, Nanos)> {
+    let pause = |(number, &index): (usize, &usize)| {
         let since = match own_read {
-            None if !history.was_idle(index) => return false,
+            None if !history.was_idle(index) => return None,
             None => history.since[index],
             Some(read) => could_go_on(kept, history, index, read[number]),
         };
-        kept[index].recorded.queued - since > SOON
+        Some((index, kept[index].recorded.queued - since))
     };
-    own.iter().enumerate().filter(is_free).map(|(_, &index)| index).collect()
+    own.iter().enumerate().filter_map(pause).collect()
 }
 
 /// When write-back could go on: its I/O before was in the block layer, and what it read had come.
@@ -135,11 +137,12 @@ fn could_go_on(kept: &[Candidate], history: &History, index: usize, read: Option
 
 fn driver(
     own: &[usize],
-    free: &[usize],
+    paused: &[(usize, Nanos)],
     kept: &[Candidate],
     history: &History,
     follows: &[Option<Followed>],
 ) -> Driver {
+    let free: Vec<_> = paused.iter().filter(|(_, pause)| *pause > SOON).map(|&(index, _)| index).collect();
     if free.iter().filter(|&&index| follows[index].is_some()).count() * 2 > free.len() {
         return Driver::Completions;
     }
@@ -196,6 +199,27 @@ fn is_quiet(kept: &[Candidate], of: impl Fn(usize) -> bool) -> Vec<bool> {
         is_quiet
     };
     kept.iter().enumerate().map(quiet).collect()
+}
+
+/// How likely it is that an I/O comes shortly after a completion by chance.
+struct Chance {
+    completions: usize,
+    span: Nanos,
+}
+
+impl Chance {
+    /// Of the completions of these I/Os.
+    fn new(kept: &[Candidate], of: impl Fn(usize) -> bool) -> Chance {
+        let counts = |&(index, one): &(usize, &Candidate)| one.recorded.completed.is_some() && of(index);
+        let completions = kept.iter().enumerate().filter(counts).count();
+        let span = kept.last().map_or(Nanos::ZERO, |last| last.recorded.queued - kept[0].recorded.queued);
+        Chance { completions, span }
+    }
+
+    /// It is so unlikely to come that soon after one that it has waited for it.
+    fn is_none(&self, since: Nanos) -> bool {
+        since.0 as f64 * self.completions as f64 <= MISTAKEN * self.span.0 as f64
+    }
 }
 
 /// The I/Os of write-back.
@@ -281,16 +305,16 @@ pub fn inferred_starts(
     let own = by_process(once, processes);
     let is_write_back: Vec<_> =
         own.iter().zip(is_worker).map(|(own, &is_worker)| is_write_back(own, once, is_worker)).collect();
-    let free: Vec<_> = own
+    let paused: Vec<_> = own
         .iter()
         .zip(&is_write_back)
-        .map(|(own, &writes)| free(own, once, &history, writes.then(|| own_reads(own, once)).as_deref()))
+        .map(|(own, &writes)| paused(own, once, &history, writes.then(|| own_reads(own, once)).as_deref()))
         .collect();
-    let follows = followed(once, &own, &free);
+    let follows = followed(once, &own, &paused);
     let drivers: Vec<_> = (0..processes)
         .map(|process| match is_write_back[process] {
             true => Driver::Progress,
-            false => driver(&own[process], &free[process], once, &history, &follows),
+            false => driver(&own[process], &paused[process], once, &history, &follows),
         })
         .collect();
     let is_paused: Vec<_> = {
@@ -302,6 +326,7 @@ pub fn inferred_starts(
     let waits = |index: usize| !is_write_back[all[index].replay.process.0 as usize];
     let every: Vec<_> = (0..all.len()).collect();
     let latest = latest_before(all, every.iter().copied().filter(|&index| waits(index)), &every);
+    let chance = Chance::new(all, waits);
     let is_quiet = is_quiet(all, waits);
     let mut own_read = vec![None; all.len()];
     for (own, _) in by_process(all, processes).iter().zip(&is_write_back).filter(|(_, writes)| **writes) {
@@ -323,7 +348,7 @@ pub fn inferred_starts(
                     false => own_read[index].map(Followed::one),
                 };
                 match waits_for {
-                    Some(Followed { ended, last }) => Start {
+                    Some(Followed { ended, last, .. }) => Start {
                         follows: last.or(Some(ended)),
                         drains: last.is_some(),
                         think: queued - completed(all, ended).max(history.submitted[index]).min(queued),
@@ -346,16 +371,24 @@ pub fn inferred_starts(
                 let after = (history.counted_before[index] + 1).saturating_sub(in_flight);
                 Start { after, ..Start::at(due) }
             }
-            (Driver::Completions, Some(Followed { ended, last })) => Start {
+            (Driver::Completions, Some(Followed { ended, last, seldom })) => Start {
                 follows: last.or(Some(ended)),
                 drains: last.is_some(),
+                if_begun: seldom,
                 think: queued - completed(all, ended).max(history.since[index]),
                 after: history.after[index],
                 ..Start::default()
             },
-            (Driver::Completions, None) => match latest[index].filter(|_| is_quiet[index]) {
-                Some(ended) if history.is_first(index) => {
+            (Driver::Completions, None) => match latest[index].filter(|_| history.is_first(index)) {
+                Some(ended) if is_quiet[index] || chance.is_none(queued - completed(all, ended)) => {
                     Start { follows: Some(ended), think: queued - completed(all, ended), ..Start::default() }
+                }
+                _ if history.is_first(index)
+                    && replay.op == Op::Write
+                    && written.is_under_way(queued)
+                    && let Some(last) = written.last_before(index, all) =>
+                {
+                    Start { follows: Some(last), think: queued - completed(all, last), ..Start::default() }
                 }
                 _ => {
                     let start = history.start(index, recorded);
@@ -494,6 +527,75 @@ mod tests {
         assert_eq!(follows(4), [Some(0), Some(6), Some(12)], "after a part");
         let drains = |first: usize| plan.ios[first..].iter().step_by(6).all(|io| io.start.drains);
         assert_eq!([drains(5), drains(4)], [true, false]);
+    }
+
+    #[test]
+    fn a_commit_at_once_after_the_data_follows_them_though_its_own_last_one_ended_shortly_before() {
+        // A fast disk: the data take 40 us, less than what counts as a pause elsewhere.
+        let ios: Vec<_> = (0..30)
+            .flat_map(|n| {
+                let at = 1_000 * n + 7 * (n * n % 13);
+                [write(1, at, 40), read(2, at + 40, 900 - 7 * (n * n % 13))]
+            })
+            .collect();
+        let plan = inferred(&ios);
+        let commits: Vec<_> = plan.ios.iter().skip(3).step_by(2).map(|io| io.start.follows).collect();
+        let data: Vec<_> = (1..30).map(|n| Some(2 * n)).collect();
+        assert_eq!(commits, data);
+    }
+
+    #[test]
+    fn a_process_that_begins_at_once_after_a_completion_follows_it_beside_the_io_of_others() {
+        let begins = |at: u64| {
+            let mut ios: Vec<_> = (0..50).map(|n| read(1, 1_000 * n, 999)).collect();
+            ios.push(read(2, 10_000 + at, 300));
+            ios.sort_by_key(|io| io.queued);
+            let first = ios.iter().position(|io| io.pid == 2).expect("one");
+            inferred(&ios).ios[first].start
+        };
+        let think = Nanos::from_micros(1);
+        assert_eq!(begins(0), Start { follows: Some(9), think, ..Start::default() });
+        assert_eq!(begins(400), Start::at(Nanos::from_micros(10_400)), "by chance");
+    }
+
+    #[test]
+    fn a_process_that_begins_to_write_during_write_back_waits_for_that_and_a_reader_does_not() {
+        let begins = |first: Io| {
+            let mut ios: Vec<_> = (0..40).map(|n| write(1, 2_000 * n, 9_000)).collect();
+            ios.extend((0..60).map(|n| read(2, 1_400 * n, 1_390)));
+            ios.push(first);
+            ios.sort_by_key(|io| io.queued);
+            let at = ios.iter().position(|io| io.pid == 3).expect("one");
+            let start = inferred(&ios).ios[at].start;
+            (start, start.follows.map(|followed| ios[followed as usize].queued))
+        };
+        let syncs = Io { op: recorded::Op::Write, ..read(3, 40_500, 300) };
+        let (start, followed) = begins(syncs);
+        // What was queued at 30 ms had ended at 39 ms.
+        assert_eq!(followed, Some(Nanos::from_millis(30)));
+        assert_eq!(start.think, Nanos::from_micros(1_500));
+        assert_eq!(begins(read(3, 40_500, 300)).0, Start::at(Nanos::from_micros(40_500)));
+    }
+
+    #[test]
+    fn a_process_that_seldom_waits_for_another_one_waits_only_for_what_that_has_under_way() {
+        // Process 1 commits after the data of process 2, and twice after those of process 3.
+        let mut ios: Vec<_> = (0..60)
+            .flat_map(|n| {
+                let at = 10_000 * n + 130 * (n * n % 17);
+                [write(2, at, 50), read(1, at + 50, 400)]
+            })
+            .collect();
+        for at in [305_000, 505_000] {
+            ios.push(Io { flags: Flags::SYNC, ..write(3, at, 400) });
+            ios.push(read(1, at + 400, 400));
+        }
+        ios.sort_by_key(|io| io.queued);
+        let plan = inferred(&ios);
+        let starts = |pid: u32| ios.iter().zip(&plan.ios).filter(move |(io, _)| io.pid == pid);
+        let seldom: Vec<_> = starts(1).filter(|(_, io)| io.start.if_begun).map(|(io, _)| io.queued).collect();
+        assert_eq!(seldom, [305_400, 505_400].map(Nanos::from_micros));
+        assert_eq!(starts(1).filter(|(_, io)| io.start.follows.is_some()).count(), 62);
     }
 
     #[test]

@@ -82,6 +82,7 @@ const SAMPLE: Nanos = Nanos::from_millis(500);
 pub struct Issuer {
     ios: Vec<ReplayIo>,
     outcomes: Vec<Outcome>,
+    has_begun: Vec<bool>,
     has_completed: Vec<bool>,
     /// Per I/O: when it and all I/Os of its process before it had completed.
     drained: Vec<Nanos>,
@@ -126,6 +127,7 @@ impl Issuer {
         let processes: Vec<_> = (0..Replay::count(&ios)).map(process).collect();
         Issuer {
             outcomes: vec![Outcome::default(); ios.len()],
+            has_begun: vec![false; ios.len()],
             has_completed: vec![false; ios.len()],
             drained: vec![Nanos::NEVER; ios.len()],
             waiting: Vec::new(),
@@ -156,6 +158,11 @@ impl Issuer {
         &self.ios[io as usize]
     }
 
+    /// Whether it is the flush of the write after it, of which it is a part.
+    pub fn is_preflush(&self, io: u32) -> bool {
+        is_preflush(&self.ios, io as usize)
+    }
+
     /// I/Os of the process that have begun and not completed.
     pub fn in_flight(&self, process: ProcessId) -> usize {
         self.processes[process.0 as usize].in_flight
@@ -183,7 +190,11 @@ impl Issuer {
             // Under one plug as well, a process may have slept for a request.
             return Some(if goes_on { together.max(process.submitted) } else { together });
         }
-        let followed = match start.follows {
+        if start.if_begun && start.after > process.completed() {
+            return None;
+        }
+        let is_waited_for = |&other: &u32| !start.if_begun || self.has_begun[other as usize];
+        let followed = match start.follows.filter(is_waited_for) {
             None => Nanos::ZERO,
             Some(other) => match followed(other, start.drains, &self.has_completed, &self.drained) {
                 true if start.drains => self.drained[other as usize],
@@ -215,6 +226,7 @@ impl Issuer {
         let process = &mut self.processes[process.0 as usize];
         let (late, held) = (now - due, process.submitted.saturating_sub(due));
         self.outcomes[io as usize] = Outcome { due: since, begun: now, late, held, ..Outcome::default() };
+        self.has_begun[io as usize] = true;
         process.began.get_or_insert(due);
         process.in_flight += 1;
         process.tally.depth(process.in_flight as u32);
@@ -251,7 +263,9 @@ impl Issuer {
         if process.counts && io.counted {
             process.completions.push_back(now);
         }
-        count(&mut process.tally, &io, due, now);
+        if !is_preflush(&self.ios, index as usize) {
+            count(&mut process.tally, &io, due, now);
+        }
         let Issuer { processes, waiting, order, ios, has_completed, drained, .. } = self;
         let mut woken = Vec::new();
         waiting.retain(|&other| {
@@ -299,6 +313,12 @@ impl Issuer {
         let jobs = self.processes.iter_mut().map(result).collect();
         (self.outcomes, jobs)
     }
+}
+
+/// See [`Issuer::is_preflush`].
+fn is_preflush(ios: &[ReplayIo], io: usize) -> bool {
+    ios[io].op == Op::Flush
+        && ios.get(io + 1).is_some_and(|next| next.preflush && next.start.follows == Some(io as u32))
 }
 
 /// Whether this I/O has completed; with `drains`, all of its process up to it.
@@ -375,6 +395,29 @@ mod tests {
     fn io(process: u32, start: Start) -> ReplayIo {
         let process = ProcessId(process);
         ReplayIo { start, process, sectors: 8, counted: true, plug: Plug::None, ..ReplayIo::default() }
+    }
+
+    #[test]
+    fn an_io_that_follows_another_if_that_has_begun_waits_for_it_only_then() {
+        let follows = Start { follows: Some(0), if_begun: true, think: US(5), after: 1, ..Start::default() };
+        let ios = || vec![io(0, Start::at(US(100))), io(1, Start::at(US(0))), io(1, follows)];
+        // It has not begun when the process's own I/O ends.
+        let mut issuer = Issuer::new(ios());
+        submit(&mut issuer, 1, US(0));
+        assert_eq!(issuer.next(ProcessId(1), US(0)), Step::Wait);
+        issuer.completed(1, US(40), |_| ());
+        assert_eq!(issuer.next(ProcessId(1), US(40)), Step::Pause(US(45)));
+        // It has.
+        let mut issuer = Issuer::new(ios());
+        submit(&mut issuer, 1, US(0));
+        submit(&mut issuer, 0, US(100));
+        issuer.completed(1, US(140), |_| ());
+        assert_eq!(issuer.next(ProcessId(1), US(140)), Step::Wait);
+        let mut woken = Vec::new();
+        issuer.completed(0, US(300), |id| woken.push(id));
+        // The other one ends.
+        assert_eq!(woken, [ProcessId(0), ProcessId(1)]);
+        assert_eq!(issuer.next(ProcessId(1), US(300)), Step::Pause(US(305)));
     }
 
     /// Submits the process's next I/O at `now`, at which it must be due; its index.

@@ -49,6 +49,8 @@ pub struct Start {
     pub follows: Option<u32>,
     /// And so have all I/Os of its process before it: it was the last of several that were waited for.
     pub drains: bool,
+    /// It waits for the I/O that it follows only if that is under way when all else has completed.
+    pub if_begun: bool,
     /// The I/O of its process before it is in the block layer, and no time of its own is set.
     pub goes_on: bool,
     /// This time has passed since then, and since the I/O of its process before it was in the block
@@ -225,8 +227,9 @@ impl Replay {
         let (io, now) = (*self.issuer.io(index), world.now());
         self.issuer.begin(index, due, now);
         let device = &mut world.devices[io.place.device];
-        if io.op == Op::Flush && !device.block.has_volatile_write_cache() {
-            // As `submit_bio_noacct` does.
+        let is_of_a_write = self.issuer.is_preflush(index);
+        if is_of_a_write || io.op == Op::Flush && !device.block.has_volatile_write_cache() {
+            // As `submit_bio_noacct` does. The flush before a write comes with its bio.
             self.issuer.submitted(index, now);
             self.completed(index, world);
             return true;
@@ -254,6 +257,7 @@ impl Replay {
             Plug::None => Manner::on_a_device(io.op, io.sectors),
             Plug::Ends | Plug::GoesOn => Manner::PLUGGED,
         };
+        let manner = Manner { after_flush: io.preflush, ..manner };
         let left = device.begin_bio(now, bio, manner);
         process.waits_for_request = left.map(|stream| (index, io.place.device, stream));
         if process.waits_for_request.is_some() {

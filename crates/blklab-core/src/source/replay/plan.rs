@@ -291,6 +291,9 @@ impl Candidate {
 /// What the names of the kernel's threads begin with that write back, among them.
 const WORKER: &str = "kworker/u";
 
+/// What the names of the threads of ext4's journals begin with.
+const JOURNAL: &str = "jbd2/";
+
 /// The I/Os of a recording, ordered by their times, for one disk.
 ///
 /// # Errors
@@ -298,7 +301,7 @@ const WORKER: &str = "kworker/u";
 pub fn plan(recorded: &[Io], tables: &Tables, settings: &Settings) -> Result<ReplayPlan, PlanError> {
     let mut plan = ReplayPlan::default();
     let mut groups = Groups::new(recorded, &tables.cgroups, &settings.grouping)?;
-    let once = chosen(recorded, settings, &mut groups, &mut plan)?;
+    let once = chosen(recorded, tables, settings, &mut groups, &mut plan)?;
     (plan.cgroups, plan.unnamed) = groups.finish();
     if once.is_empty() {
         return Err(PlanError::Empty);
@@ -411,6 +414,7 @@ fn end_of(recorded: &[Io]) -> Nanos {
 /// The I/Os that can be replayed, on this disk, without their starts.
 fn chosen(
     recorded: &[Io],
+    tables: &Tables,
     settings: &Settings,
     groups: &mut Groups<'_>,
     plan: &mut ReplayPlan,
@@ -437,7 +441,7 @@ fn chosen(
         let known = plan.processes.len();
         let id = *ids.entry((io.pid, io.process)).or_insert(known.min(PROCESSES_MAX - 1));
         if id == known {
-            let prio = io.prio.map_or_else(IoPrio::default, prio_of);
+            let prio = io.prio.map_or_else(|| usual_prio(tables.processes.name(io.process)), prio_of);
             plan.processes.push(ReplayProcess { pid: io.pid, name: io.process, prio });
         } else if id == PROCESSES_MAX - 1 {
             plan.joined += u64::from(plan.processes[id].pid != io.pid);
@@ -495,6 +499,15 @@ fn fitted(io: &Io, size: u64, settings: &Settings) -> Option<u64> {
         // The last I/O before the end may reach beyond it.
         Fit::Wrap => Some((sector % capacity).min(room)),
         Fit::Scale => Some(recorded::scaled(sector, size, capacity).min(room)),
+    }
+}
+
+/// The priority of a process whose recording tells none, as those of blktrace: only ext4 sets one by itself, that of its
+/// journal's thread (`DEFAULT_JOURNAL_IOPRIO`).
+fn usual_prio(name: &str) -> IoPrio {
+    match name.starts_with(JOURNAL) {
+        true => IoPrio { class: PrioClass::BestEffort, level: 3 },
+        false => IoPrio::default(),
     }
 }
 
@@ -562,6 +575,37 @@ mod tests {
             };
             rows.into_iter().enumerate().map(planned).collect()
         })
+    }
+
+    #[test]
+    fn the_thread_of_ext4s_journal_has_its_own_priority_where_a_recording_tells_none() {
+        let mut tables = Tables::default();
+        let [journal, other] = ["jbd2/sda-8", "cp"].map(|name| tables.processes.id(name));
+        let io = |pid, process, prio| Io { sectors: 8, pid, process, prio, ..Io::default() };
+        let ios = [
+            io(1, journal, None),
+            io(2, other, None),
+            // ionice -c 3; and a journal that was mounted with `journal_ioprio=5`.
+            io(3, other, Some(3 << 13)),
+            io(4, journal, Some(2 << 13 | 5)),
+        ];
+        let settings = Settings {
+            way: Way::Open,
+            fit: Fit::Refuse,
+            recorded: None,
+            capacity: Sector(SIZE),
+            pace: Pace::default(),
+            grouping: Grouping::default(),
+        };
+        let plan = plan(&ios, &tables, &settings).expect("it fits");
+        let prios: Vec<_> =
+            plan.processes.iter().map(|process| (process.prio.class, process.prio.level)).collect();
+        let none = IoPrio::default();
+        let best_effort = PrioClass::BestEffort;
+        assert_eq!(
+            prios,
+            [(best_effort, 3), (none.class, none.level), (PrioClass::Idle, 0), (best_effort, 5)]
+        );
     }
 
     type Row = (u64, u32, u32, Option<prop::sample::Index>);

@@ -51,7 +51,7 @@ impl Load {
         }
         bytes.extend(count(self.ios.len()));
         for io in &self.ios {
-            let Start { not_before, after, follows, drains, goes_on, think } = io.start;
+            let Start { not_before, after, follows, drains, if_begun, goes_on, think } = io.start;
             bytes.extend(not_before.0.to_le_bytes());
             bytes.extend(think.0.to_le_bytes());
             bytes.extend(io.place.sector.0.to_le_bytes());
@@ -61,7 +61,8 @@ impl Load {
             bytes.extend(io.sectors.to_le_bytes());
             bytes.extend(io.cgroup.0.to_le_bytes());
             bytes.extend([number(&OPS, io.op), number(&PLUGS, io.plug)]);
-            bytes.extend([drains, goes_on, io.sync, io.fua, io.preflush, io.counted].map(u8::from));
+            let own = [io.sync, io.fua, io.preflush, io.counted];
+            bytes.extend([drains, if_begun, goes_on].into_iter().chain(own).map(u8::from));
         }
         bytes
     }
@@ -94,13 +95,15 @@ impl Load {
             let (after, follows, process) = (reader.word()?, reader.word()?, reader.word()?);
             let (sectors, cgroup) = (reader.word()?, CgroupId(reader.half()?));
             let (op, plug) = (reader.one_of(&OPS)?, reader.one_of(&PLUGS)?);
-            let [drains, goes_on, sync, fua, preflush, counted] = reader.take()?.map(|flag: u8| flag != 0);
+            let [drains, if_begun, goes_on] = reader.take()?.map(|flag: u8| flag != 0);
+            let [sync, fua, preflush, counted] = reader.take()?.map(|flag: u8| flag != 0);
             load.ios.push(ReplayIo {
                 start: Start {
                     not_before: Nanos(not_before),
                     after,
                     follows: (follows != NONE).then_some(follows),
                     drains,
+                    if_begun,
                     goes_on,
                     think: Nanos(think),
                 },
@@ -171,15 +174,15 @@ mod tests {
     }
 
     fn io() -> impl Strategy<Value = ReplayIo> {
-        let start = (any::<[u64; 2]>(), any::<u32>(), prop::option::of(0..NONE), any::<[bool; 2]>());
+        let start = (any::<[u64; 2]>(), any::<u32>(), prop::option::of(0..NONE), any::<[bool; 3]>());
         let what = (0..2_u32, 0..3_u16, prop::sample::select(&OPS), any::<u64>(), any::<u32>());
         let how = (any::<[bool; 4]>(), prop::sample::select(&PLUGS));
         (start, what, how).prop_map(|(start, (process, cgroup, op, sector, sectors), how)| {
-            let ([not_before, think], after, follows, [drains, goes_on]) = start;
+            let ([not_before, think], after, follows, [drains, if_begun, goes_on]) = start;
             let ([sync, fua, preflush, counted], plug) = how;
             let (not_before, think) = (Nanos(not_before), Nanos(think));
             ReplayIo {
-                start: Start { not_before, after, follows, drains, goes_on, think },
+                start: Start { not_before, after, follows, drains, if_begun, goes_on, think },
                 process: ProcessId(process),
                 cgroup: CgroupId(cgroup),
                 op,
