@@ -19,8 +19,12 @@ impl Block {
     }
 
     /// A merge with one of the latest requests of the plug.
-    #[inline]
+    #[inline(always)]
     fn find_in_plug(&mut self, now: Nanos, bio: &Bio) -> Option<Merge> {
+        if self.plug.is_empty() { None } else { self.find_among_plugged(now, bio) }
+    }
+
+    fn find_among_plugged(&mut self, now: Nanos, bio: &Bio) -> Option<Merge> {
         for at in (0..self.plug.len()).rev().take(self.rules.plug_merges) {
             let merge = adjoins(&queue!(self, now), self.plug[at], bio);
             if let Some(merge) = merge.filter(|&merge| self.has_room(merge, bio)) {
