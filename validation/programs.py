@@ -13,8 +13,8 @@ the set `held out`, show what they are worth elsewhere. All disks have a volatil
 drops flushes of one without, so that its recordings lack them.
 
 What a program needs is on the disk before, made once, and the disk's model begins anew: a recording
-does not tell what was in the disk's cache and where its data are in flash. The guest's queues have
-no writeback throttling (``wbt_lat_usec`` 0), as for jobs on both rigs: the simulator has none.
+does not tell what was in the disk's cache and where its data are in flash. Queues have the writeback
+throttling of Linux on both rigs.
 
 Skipped with the reason where no kernel is built or a guest cannot be started.
 """
@@ -46,15 +46,14 @@ BAR = {"span": (0.05, 0.9), "p99": (0.1, 0.9)}
 WINNER = 0.95
 """The share of right winners."""
 WINNER_DIFFERENCE = 0.05
-_SAME_SIZE = ":capacity_sectors=234441648"
-"""So that every recording fits every disk."""
+_ALIKE = ":capacity_sectors=234441648,max_hw_sectors_kib=1280"
+"""Every recording fits every disk, and every disk takes I/Os as large as `_QUEUE` allows."""
 _QUEUE = ":max_sectors_kb=1280,read_ahead_kb=128"
 """As in Linux to 6.16; later ones choose by the disk, and so the size of I/Os."""
 _PREPARED_IN = ("wd10ezrx", "none")
 _MOUNT = Path("/mnt")
 _OPTIONS = "noinit_itable,no_prefetch_block_bitmaps"
 """As `blklab kernel run` mounts: nothing is read or written beside the program."""
-_NO_THROTTLING = "echo 0 > /sys/block/$(basename {disk})/queue/wbt_lat_usec"
 _READS_MIN = 100
 _PAUSE_S = 4
 """Before the part that counts, so that it can be found in a recording."""
@@ -287,7 +286,7 @@ def _run(program: Program, directory: Path, place: Place, out: Path) -> Truth:
     if out.exists():
         return _truth(out)
     at_once = [f"({_line(code)}) &" for code in program.runs]
-    begin = [_NO_THROTTLING, f"mount -t ext4 -o {_OPTIONS} {{disk}} {_MOUNT}", f"cd {_MOUNT}"]
+    begin = [f"mount -t ext4 -o {_OPTIONS} {{disk}} {_MOUNT}", f"cd {_MOUNT}"]
     script = "\n".join(["set -e", *begin, f"sleep {_PAUSE_S}", *at_once, "wait"])
     whole, data = out.with_suffix(".whole"), out.with_suffix(".disk")
     # Its holes stay holes, and the mark of blklab's own files stays on it.
@@ -307,7 +306,7 @@ def _in_guest(program: Program, script: str, place: Place, data: Path, **more: A
     disk, scheduler = place
     ran = blklab.run_in_kernel(
         ["sh", "-c", script],
-        disk=disk + _SAME_SIZE,
+        disk=disk + _ALIKE,
         scheduler=scheduler + _QUEUE,
         data=str(data),
         **more,
@@ -337,7 +336,7 @@ def _replay(
 ) -> Row:
     disk, scheduler = place
     replayed = blklab.replay_trace(
-        file, disk=disk + _SAME_SIZE, scheduler=scheduler + _QUEUE, way=way
+        file, disk=disk + _ALIKE, scheduler=scheduler + _QUEUE, way=way
     )
     p99_ns = replayed.result.histogram(truth.op).percentiles([99])[0]
     return Row(
