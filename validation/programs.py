@@ -8,13 +8,13 @@ the 99th percentile of its reads, or of its writes if it hardly reads, and the s
 shortest time on each disk, where the schedulers differ by `WINNER_DIFFERENCE`. The exit code is 1
 if replays as inferred, the way that `blklab whatif` names first, are worse than `BAR`.
 
-The rules of the replay were made with the set `first` before the eyes; other programs and disks,
-the set `held out`, show what they are worth elsewhere. All disks have a volatile cache: the kernel
-drops flushes of one without, so that its recordings lack them.
+The rules of the replay were made with the sets `first` and `second` before the eyes; other programs
+and disks, the set `held out`, show what they are worth elsewhere. All disks have a volatile cache:
+the kernel drops flushes of one without, so that its recordings lack them.
 
 What a program needs is on the disk before, made once, and the disk's model begins anew: a recording
-does not tell what was in the disk's cache and where its data are in flash. Queues have the writeback
-throttling of Linux on both rigs.
+does not tell what was in the disk's cache and where its data are in flash. Queues have the
+writeback throttling of Linux on both rigs.
 
 Skipped with the reason where no kernel is built or a guest cannot be started.
 """
@@ -91,6 +91,35 @@ for number in range({count}):
     os.write(log, b"x" * (200 + number * 37 % 6000))
     os.fdatasync(log)
 """
+_FILES = """
+import os
+os.mkdir("mail")
+for number in range({count}):
+    with open(f"mail/{{number}}", "wb") as file:
+        file.write(bytes(1024 * (1 + number * 7 % 40)))
+        os.fsync(file.fileno())
+"""
+_UPDATES = """
+import os, random
+rng = random.Random(11)
+table = os.open("big", os.O_RDWR)
+for number in range({count}):
+    at = rng.randrange(4096) * 16384
+    page = os.pread(table, 16384, at)
+    os.pwrite(table, page[::-1], at)
+    if number % 8 == 7:
+        os.fdatasync(table)
+"""
+_SORT = """
+import os
+with open("big", "rb") as file:
+    parts = [file.read(1 << 20) for _ in range({count})]
+with open("sorted", "wb") as file:
+    for part in sorted(parts, key=hash):
+        file.write(part)
+    file.flush()
+    os.fsync(file.fileno())
+"""
 _BIG = "dd if=/dev/zero of=big bs=1M count={count} status=none"
 _COPY = "cp big copy; sync copy"
 
@@ -145,7 +174,7 @@ SETS = {
             ("su800-128gb", "bfq"),
         ),
     ),
-    "held out": Set(
+    "second": Set(
         (
             Program(
                 "unpack an archive",
@@ -173,6 +202,26 @@ SETS = {
             ("950pro-256gb", "none"),
             ("950pro-256gb", "kyber"),
             ("su800-128gb", "mq-deadline"),
+        ),
+    ),
+    "held out": Set(
+        (
+            Program("files with fsync", (), (_FILES.format(count=80),)),
+            Program("updates in place", (_BIG.format(count=64),), (_UPDATES.format(count=240),)),
+            Program("sort a file", (_BIG.format(count=48),), (_SORT.format(count=48),)),
+            Program(
+                "updates beside a tree that is read",
+                (_MANY.format(count=500), _BIG.format(count=64)),
+                (_UPDATES.format(count=120), _READ_ALL.format(count=250)),
+            ),
+        ),
+        (
+            ("spinpoint-f1", "none"),
+            ("spinpoint-f1", "mq-deadline"),
+            ("spinpoint-f1", "bfq"),
+            ("mx200-250gb", "mq-deadline"),
+            ("mx200-250gb", "bfq"),
+            ("950pro-256gb", "none"),
         ),
     ),
 }
@@ -335,9 +384,7 @@ def _replay(
     program: Program, recorded: Place, file: Path, place: Place, truth: Truth, way: Way
 ) -> Row:
     disk, scheduler = place
-    replayed = blklab.replay_trace(
-        file, disk=disk + _ALIKE, scheduler=scheduler + _QUEUE, way=way
-    )
+    replayed = blklab.replay_trace(file, disk=disk + _ALIKE, scheduler=scheduler + _QUEUE, way=way)
     p99_ns = replayed.result.histogram(truth.op).percentiles([99])[0]
     return Row(
         program.name,

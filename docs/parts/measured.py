@@ -141,12 +141,17 @@ def tuning() -> str:
 
 
 def whatif_programs() -> str:
-    """The last tables of ``python -m validation.programs``, of the first and of the held-out set:
-    median errors, and shares in the bar."""
-    kept = data("whatif-programs"), data("whatif-programs-held-out")
+    """The last tables of ``python -m validation.programs``, of each set: median errors, and
+    shares in the bar."""
+    kept = (
+        data("whatif-programs"),
+        data("whatif-programs-second"),
+        data("whatif-programs-held-out"),
+    )
     heads = (
         "The programs and disks with which the rules were made:",
-        "Other programs, on other disks, with which they were not:",
+        "Others, with which they were corrected:",
+        "Other programs, on other disks, which were looked at only afterwards:",
     )
     texts = (f"{head}\n\n{_of_set(one)}" for head, one in zip(heads, kept, strict=True))
     return "\n".join(texts)

@@ -48,7 +48,7 @@ impl PageCache {
         Step { wait: step.wait.or(Some(Wait::Lock(page))), ..step }
     }
 
-    /// The same of pages that nobody has locked.
+    /// The same of pages without a lock.
     #[inline(always)]
     fn write_unlocked(
         &mut self,

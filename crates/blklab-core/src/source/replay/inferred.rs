@@ -10,7 +10,8 @@
 //!   that process fills the page cache, and each burst begins after it. Otherwise a burst begins after
 //!   the latest completion of any process that reads or writes synchronously.
 //! * An I/O that comes shortly after completions of another process follows those, if that is no chance
-//!   (`following.rs`).
+//!   (`following.rs`). A process that does so only now and then waits for what the other one has under way, and not for
+//!   what that does later.
 //! * A process whose pauses all come while write-back is under way, and that has none otherwise, is paused
 //!   by the kernel because too much memory is dirty: it goes on when as much is written as when it did.
 //! * A process that begins to write while write-back is under way syncs what another process has written, which the
@@ -208,7 +209,7 @@ struct Chance {
 }
 
 impl Chance {
-    /// Of the completions of these I/Os.
+    /// Counts the completions of these I/Os.
     fn new(kept: &[Candidate], of: impl Fn(usize) -> bool) -> Chance {
         let counts = |&(index, one): &(usize, &Candidate)| one.recorded.completed.is_some() && of(index);
         let completions = kept.iter().enumerate().filter(counts).count();
