@@ -10,7 +10,7 @@ use crate::scheduler::CgroupId;
 use crate::units::{Nanos, Sector};
 use crate::workload::cgroups::Cgroups;
 
-const MAGIC: &[u8; 8] = b"blkplan3";
+const MAGIC: &[u8; 8] = b"blkplan4";
 
 /// Stands for an I/O that follows no other.
 const NONE: u32 = u32::MAX;
