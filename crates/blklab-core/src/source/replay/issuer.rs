@@ -84,6 +84,8 @@ pub struct Issuer {
     outcomes: Vec<Outcome>,
     has_begun: Vec<bool>,
     has_completed: Vec<bool>,
+    /// Per I/O: it is the flush of a write that waits for it, of which it is a part.
+    is_preflush: Vec<bool>,
     /// Per I/O: when it and all I/Os of its process before it had completed.
     drained: Vec<Nanos>,
     /// Indices of I/Os: those of the first process in their order, then those of the second, and
@@ -125,7 +127,12 @@ impl Issuer {
             }
         };
         let processes: Vec<_> = (0..Replay::count(&ios)).map(process).collect();
+        let mut is_preflush = vec![false; ios.len()];
+        for flush in ios.iter().filter(|io| io.preflush).filter_map(|io| io.start.follows) {
+            is_preflush[flush as usize] = true;
+        }
         Issuer {
+            is_preflush,
             outcomes: vec![Outcome::default(); ios.len()],
             has_begun: vec![false; ios.len()],
             has_completed: vec![false; ios.len()],
@@ -158,9 +165,9 @@ impl Issuer {
         &self.ios[io as usize]
     }
 
-    /// Whether it is the flush of the write after it, of which it is a part.
+    /// Whether it is the flush of a write, of which it is a part.
     pub fn is_preflush(&self, io: u32) -> bool {
-        is_preflush(&self.ios, io as usize)
+        self.is_preflush[io as usize]
     }
 
     /// I/Os of the process that have begun and not completed.
@@ -263,7 +270,7 @@ impl Issuer {
         if process.counts && io.counted {
             process.completions.push_back(now);
         }
-        if !is_preflush(&self.ios, index as usize) {
+        if !self.is_preflush[index as usize] {
             count(&mut process.tally, &io, due, now);
         }
         let Issuer { processes, waiting, order, ios, has_completed, drained, .. } = self;
@@ -315,12 +322,6 @@ impl Issuer {
     }
 }
 
-/// See [`Issuer::is_preflush`].
-fn is_preflush(ios: &[ReplayIo], io: usize) -> bool {
-    ios[io].op == Op::Flush
-        && ios.get(io + 1).is_some_and(|next| next.preflush && next.start.follows == Some(io as u32))
-}
-
 /// Whether this I/O has completed; with `drains`, all of its process up to it.
 fn followed(io: u32, drains: bool, has_completed: &[bool], drained: &[Nanos]) -> bool {
     if drains { drained[io as usize] < Nanos::NEVER } else { has_completed[io as usize] }
@@ -360,7 +361,9 @@ pub fn retold(ios: Vec<ReplayIo>, outcomes: &[Outcome]) -> Vec<JobResult> {
         } else {
             process.in_flight -= 1;
             process.ended = time;
-            count(&mut process.tally, &io, due, time);
+            if !issuer.is_preflush[index] {
+                count(&mut process.tally, &io, due, time);
+            }
         }
     }
     issuer.finish().1
