@@ -108,6 +108,7 @@ pub fn followed(
     let pauses = Endings::of(own, |_, own| pauses_of(kept, own));
     let process_of = |io: u32| kept[io as usize].replay.process;
     let span = kept.last().map_or(0, |last| (last.recorded.queued - kept[0].recorded.queued).0).max(1);
+    let resolution = resolution(kept);
     let mut follows: Vec<Option<Followed>> = vec![None; kept.len()];
     for paused in paused {
         let kinds = [(&every, false), (&pauses, true)];
@@ -125,7 +126,8 @@ pub fn followed(
                 }
             }
             found.retain(|other, pairs| {
-                let chance = kind.counts[other.0 as usize] as f64 * soon.0 as f64 / span as f64;
+                let within = soon.max(resolution);
+                let chance = kind.counts[other.0 as usize] as f64 * within.0 as f64 / span as f64;
                 let share = if part == 1 { SHARE } else { 0.0 };
                 !is_mistaken(pairs.len(), free.len(), chance, share, 2 * WITHIN.len() * kind.counts.len())
             });
@@ -144,6 +146,15 @@ pub fn followed(
         }
     }
     follows
+}
+
+/// The resolution of the recorded times: a millisecond, a microsecond or a nanosecond. Two that are equal may be that far
+/// apart.
+pub fn resolution(kept: &[Candidate]) -> Nanos {
+    let times = || kept.iter().flat_map(|one| [Some(one.recorded.queued), one.recorded.completed]).flatten();
+    let is_of = |unit: &Nanos| times().all(|time| time.0 % unit.0 == 0);
+    let units = [Nanos::from_millis(1), Nanos::from_micros(1)];
+    units.into_iter().find(is_of).unwrap_or(Nanos(1))
 }
 
 /// The last of these I/Os before that one; there is one.

@@ -24,7 +24,7 @@
 //! wait for, and holds the replays against true runs in other places.
 
 use super::Start;
-use super::following::{Followed, MISTAKEN, completed, followed};
+use super::following::{Followed, MISTAKEN, completed, followed, resolution};
 use super::history::History;
 use super::plan::Candidate;
 use crate::request::Op;
@@ -206,6 +206,8 @@ fn is_quiet(kept: &[Candidate], of: impl Fn(usize) -> bool) -> Vec<bool> {
 struct Chance {
     completions: usize,
     span: Nanos,
+    /// Of the times.
+    resolution: Nanos,
 }
 
 impl Chance {
@@ -214,12 +216,12 @@ impl Chance {
         let counts = |&(index, one): &(usize, &Candidate)| one.recorded.completed.is_some() && of(index);
         let completions = kept.iter().enumerate().filter(counts).count();
         let span = kept.last().map_or(Nanos::ZERO, |last| last.recorded.queued - kept[0].recorded.queued);
-        Chance { completions, span }
+        Chance { completions, span, resolution: resolution(kept) }
     }
 
     /// It is so unlikely to come that soon after one that it has waited for it.
     fn is_none(&self, since: Nanos) -> bool {
-        since.0 as f64 * self.completions as f64 <= MISTAKEN * self.span.0 as f64
+        since.max(self.resolution).0 as f64 * self.completions as f64 <= MISTAKEN * self.span.0 as f64
     }
 }
 
@@ -557,6 +559,20 @@ mod tests {
         let think = Nanos::from_micros(1);
         assert_eq!(begins(0), Start { follows: Some(9), think, ..Start::default() });
         assert_eq!(begins(400), Start::at(Nanos::from_micros(10_400)), "by chance");
+    }
+
+    #[test]
+    fn equal_times_of_a_trace_in_milliseconds_may_be_chance() {
+        let begins = |more_us: u64| {
+            let mut ios: Vec<_> = (0..50).map(|n| read(1, 10_000 * n, 9_000)).collect();
+            // Busy all the time; its end has the resolution of the others, or a finer one.
+            ios.extend([read(2, 0, 490_000 + more_us), read(3, 109_000, 3_000)]);
+            ios.sort_by_key(|io| io.queued);
+            let first = ios.iter().position(|io| io.pid == 3).expect("one");
+            inferred(&ios).ios[first].start
+        };
+        assert_eq!(begins(0), Start::at(Nanos::from_millis(109)));
+        assert_eq!(begins(1).not_before, Nanos::ZERO, "in microseconds it is no chance");
     }
 
     #[test]
