@@ -206,7 +206,7 @@ fn is_quiet(kept: &[Candidate], of: impl Fn(usize) -> bool) -> Vec<bool> {
 struct Chance {
     completions: usize,
     span: Nanos,
-    /// Of the times.
+    /// The resolution of the times.
     resolution: Nanos,
 }
 
