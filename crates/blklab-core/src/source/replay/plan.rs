@@ -502,8 +502,8 @@ fn fitted(io: &Io, size: u64, settings: &Settings) -> Option<u64> {
     }
 }
 
-/// The priority of a process whose recording tells none, as those of blktrace: only ext4 sets one by itself, that of its
-/// journal's thread (`DEFAULT_JOURNAL_IOPRIO`).
+/// The priority of a process where the recording tells none; blktrace records no priorities. The thread of ext4's journal
+/// has one without being told (`DEFAULT_JOURNAL_IOPRIO`), all others have none.
 fn usual_prio(name: &str) -> IoPrio {
     match name.starts_with(JOURNAL) {
         true => IoPrio { class: PrioClass::BestEffort, level: 3 },
