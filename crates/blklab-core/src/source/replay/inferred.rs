@@ -329,7 +329,7 @@ pub fn inferred_starts(
     let waits = |index: usize| !is_write_back[all[index].replay.process.0 as usize];
     let every: Vec<_> = (0..all.len()).collect();
     let latest = latest_before(all, every.iter().copied().filter(|&index| waits(index)), &every);
-    let chance = Chance::new(all, waits);
+    let chance = Chance::new(once, waits);
     let is_quiet = is_quiet(all, waits);
     let mut own_read = vec![None; all.len()];
     for (own, _) in by_process(all, processes).iter().zip(&is_write_back).filter(|(_, writes)| **writes) {
