@@ -202,6 +202,29 @@ mod tests {
     }
 
     #[test]
+    fn the_time_between_two_loops_makes_no_start_less_likely_by_chance() {
+        let read = |pid: u32, queued: u64, completed: u64| Io {
+            queued: Nanos::from_micros(queued),
+            completed: Some(Nanos::from_micros(completed)),
+            sectors: 8,
+            flags: Flags::SYNC,
+            pid,
+            ..Io::default()
+        };
+        // Two processes of which one always has a read under way; a third one begins 40 us after a read has completed.
+        let mut ios: Vec<_> = (0..20)
+            .flat_map(|n| [read(0, 500 * n, 500 * n + 430), read(1, 500 * n + 250, 500 * n + 680)])
+            .collect();
+        ios.push(read(2, 5_970, 6_100));
+        ios.sort_by_key(|io| io.queued);
+        let third = ios.iter().position(|io| io.pid == 2).expect("it has a read");
+        let once = planned(&ios, Way::Inferred, Pace::default());
+        let twice = planned(&ios, Way::Inferred, looped(2, Nanos::from_secs(1_000)));
+        assert_eq!(once.ios[third].start, Start::at(Nanos::from_micros(5_970)));
+        assert_eq!(twice.ios[third].start, once.ios[third].start);
+    }
+
+    #[test]
     fn a_recording_of_unknown_length_ends_with_its_last_completion() {
         let io = |queued, completed: Option<u64>| Io {
             queued: Nanos(queued),
