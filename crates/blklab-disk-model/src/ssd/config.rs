@@ -81,8 +81,6 @@ pub(crate) struct SsdConfig {
     pub read_ahead_stripes: u32,
     pub write_cache: bool,
     pub buffer_sectors: u64,
-    /// At most so much of a write enters the buffer at once: half of the buffer, in whole mapping units.
-    pub part_sectors: u64,
     pub protected: bool,
     pub flush_ns: u64,
     /// Written in place, without buffer or mapping.
@@ -183,7 +181,6 @@ impl SsdConfig {
             read_ahead_stripes: (values.whole("read_ahead_kib") * 2).div_ceil(stripe) as u32,
             write_cache: values.flag("write_cache"),
             buffer_sectors,
-            part_sectors: buffer_sectors / 2 / unit * unit,
             protected: values.flag("power_loss_protection"),
             flush_ns: values.us("flush_us"),
             direct,

@@ -87,6 +87,35 @@ fn a_write_larger_than_the_buffer_arrives_while_dies_program_it() {
     }
 }
 
+#[test]
+fn a_stripe_that_is_not_yet_full_does_not_slow_large_writes() {
+    // Eight dies of 32 KiB every 800 us, so that all of them together program half of the buffer.
+    let model = model(&[
+        ("pages_per_block", "2"),
+        ("dies_per_channel", "4"),
+        ("program_us", "800"),
+        ("write_buffer_kib", "512"),
+        ("link_mb_s", "800"),
+    ]);
+    let dies = 8.0 * 32_768.0 / 800e-6;
+    for sectors in [480u32, 512, 576, 1_024, 2_048] {
+        let mut harness = Harness::new(&model);
+        harness.submit(Op::Write, 130_000, 8, false);
+        harness.drain();
+        let (began, writes) = (harness.now, 98_304 / sectors);
+        for write in 0..writes {
+            harness.submit(Op::Write, u64::from(write * sectors), sectors, false);
+            harness.drain();
+        }
+        let rate = f64::from(writes * sectors) * 512.0 / (harness.now - began).as_secs_f64();
+        assert!(
+            (0.99..1.01).contains(&(rate / dies)),
+            "{sectors} sectors: {} of the dies' rate",
+            rate / dies
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn writes_of_all_sizes_end_whatever_the_buffer_holds(

@@ -12,11 +12,11 @@ impl Ssd {
             return self.write_in_place(now, command);
         }
         let write = Waiting { tag, sector, sectors, through, begun: None };
-        if !self.waiting.is_empty() || !self.has_room(now, sector, sectors) {
+        if !self.waiting.is_empty() {
             self.waiting.push_back(write);
             return self.schedule();
         }
-        if self.config.part_sectors < u64::from(sectors) {
+        if !self.has_room(now, sector, sectors) {
             self.waiting.push_back(write);
             return self.pump(now);
         }
@@ -28,43 +28,43 @@ impl Ssd {
         self.units_of(sector, sectors).len() as u64 * self.config.unit_sectors
     }
 
-    /// The buffer has room for the next part of a write. Half of the buffer and a stripe that is not yet full
-    /// fit into it, so that each part has room in the end.
-    pub(super) fn has_room(&mut self, now: u64, sector: u64, sectors: u32) -> bool {
-        let need = self.buffer_need(sector, self.part_of(sector, sectors));
-        if self.fits(need) {
+    /// The buffer has room for all of a write.
+    fn has_room(&mut self, now: u64, sector: u64, sectors: u32) -> bool {
+        let need = self.buffer_need(sector, sectors);
+        if need <= self.room() {
             return true;
         }
         self.catch_up(now);
-        self.fits(need)
+        need <= self.room()
     }
 
-    /// So many sectors more fit into the buffer.
     #[inline]
-    fn fits(&self, need: u64) -> bool {
-        self.buffer_used + need <= self.config.buffer_sectors
+    fn room(&self) -> u64 {
+        self.config.buffer_sectors - self.buffer_used
     }
 
-    /// The sectors of a write that enter the buffer next: a write larger than half of the buffer enters it in
-    /// parts of at most that, so that one part arrives while dies program the other. Parts end where a mapping
-    /// unit ends.
+    /// The sectors of a write that enter the buffer next, if it has room for them: all of them, or as many whole
+    /// mapping units as fit, at least a stripe, so that data arrive while dies program others. A stripe and another
+    /// one that is not yet full fit into the buffer, so that each write enters it in the end.
     #[inline]
-    fn part_of(&self, sector: u64, sectors: u32) -> u32 {
-        if u64::from(sectors) <= self.config.part_sectors {
-            return sectors;
+    fn next_part(&self, sector: u64, sectors: u32) -> Option<u32> {
+        let (need, room) = (self.buffer_need(sector, sectors), self.room());
+        if need <= room {
+            return Some(sectors);
         }
-        let end = (sector + self.config.part_sectors) >> self.config.unit_shift << self.config.unit_shift;
-        (end - sector) as u32
+        if need <= self.stripe_sectors() || room < self.stripe_sectors() {
+            return None;
+        }
+        let units = room >> self.config.unit_shift;
+        let end = ((sector >> self.config.unit_shift) + units) << self.config.unit_shift;
+        Some((end - sector) as u32)
     }
 
     /// Admits the next part of the first write that waits, if the buffer has room for it, now that all dies are up to
     /// date.
     pub(super) fn admit_first(&mut self, now: u64) -> bool {
         let Some(write) = self.waiting.front().copied() else { return false };
-        let sectors = self.part_of(write.sector, write.sectors);
-        if !self.fits(self.buffer_need(write.sector, sectors)) {
-            return false;
-        }
+        let Some(sectors) = self.next_part(write.sector, write.sectors) else { return false };
         self.waiting.pop_front();
         let last = sectors == write.sectors;
         let begun = self.take_in(now, Waiting { sectors, ..write }, last);
