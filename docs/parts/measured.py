@@ -147,11 +147,13 @@ def whatif_programs() -> str:
         data("whatif-programs"),
         data("whatif-programs-second"),
         data("whatif-programs-held-out"),
+        data("whatif-programs-fourth"),
     )
     heads = (
         "The programs and disks with which the rules were made:",
         "Others, with which they were corrected:",
-        "Other programs, on other disks, which were looked at only afterwards:",
+        "Other programs, on other disks, which show what rules made with those above are worth:",
+        "Others again, which were run when all rules were made:",
     )
     texts = (f"{head}\n\n{_of_set(one)}" for head, one in zip(heads, kept, strict=True))
     return "\n".join(texts)
@@ -172,9 +174,9 @@ def _of_set(kept: Mapping[str, Any]) -> str:
     ]
     shares = [
         (
-            way,
+            "the program again" if way == "again" else way,
             *(f"{kept['shares'][way][figure]:.0%}" for figure in ("span", "p99")),
-            f"{kept['winners'][way][0]} of {kept['winners'][way][1]}",
+            "{} of {}".format(*kept["winners"][way]) if way in kept["winners"] else "",
         )
         for way in ways
     ]

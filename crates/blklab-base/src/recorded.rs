@@ -119,9 +119,9 @@ impl NameId {
 pub struct Io {
     /// When it came to the recorded level: the time by which recordings are ordered.
     pub queued: Nanos,
-    /// When its request entered the scheduler.
+    /// When its request entered the scheduler; the last one, if it was split.
     pub inserted: Option<Nanos>,
-    /// When its request went to the disk.
+    /// When its request went to the disk; the last one, if it was split.
     pub issued: Option<Nanos>,
     /// When all of it was complete.
     pub completed: Option<Nanos>,

@@ -9,7 +9,8 @@
 //! does, the request is issued without the flags of its bio, and completes twice: with its sectors when
 //! the data are on the disk, and without any when all is done (`blk-flush.c`). The second is the I/O's.
 //!
-//! A request that goes directly to the disk has no insert event: it was inserted when its bio got it.
+//! A request that goes directly to the disk has no insert event: it was inserted when its bio got it. A bio that
+//! was split has a request for each part, for which its process may have slept: it is inserted with the last one.
 //!
 //! An I/O begins at its queue event (level `bio`). Where a trace has none it begins at the insert
 //! event, or at the issue event where there is no scheduler (level `request`). The first events of a
@@ -282,16 +283,19 @@ impl<E: Events> Matched<E> {
         }
     }
 
-    /// The oldest I/O there that had none has a request. It may have waited for that.
+    /// The oldest I/O there that had none has a request, or a part of one that was split. It may have waited for that.
     fn gets_request(&mut self, now: Nanos, event: &Event) {
-        let places = &self.devices[event.device.0 as usize].by_sector[class(event.op)];
-        let mut found = places.range((event.sector, 0)..=(event.sector, u64::MAX)).map(|(key, _)| key.1);
+        let class = class(event.op);
+        let places = &self.devices[event.device.0 as usize];
+        let mut found =
+            places.by_sector[class].range((event.sector, 0)..=(event.sector, u64::MAX)).map(|(key, _)| key.1);
         let first = self.first;
         let waits = |number: &u64| {
             let followed = &self.followed[(number - first) as usize];
             followed.got.is_none() && followed.io.issued.is_none()
         };
-        if let Some(number) = found.find(waits) {
+        let part = || self.oldest_at(event, class, event.sector, ISSUE).map(|((_, number), _)| number);
+        if let Some(number) = found.find(waits).or_else(part) {
             self.followed[(number - first) as usize].got = Some(now);
         }
     }
@@ -467,13 +471,13 @@ impl<E: Events> Matched<E> {
             followed.io.prio = followed.io.prio.or(event.prio);
             match step {
                 INSERT => {
-                    followed.io.inserted.get_or_insert(now);
+                    followed.io.inserted = Some(now);
                     self.plugs.handed_over(&mut followed.io, key.1);
                 }
                 ISSUE => {
                     followed.io.issued = Some(now);
                     // Without a scheduler a request may go to the disk without an insert event.
-                    followed.io.inserted = followed.io.inserted.or(followed.got);
+                    followed.io.inserted = followed.io.inserted.max(followed.got);
                     followed.completes_twice =
                         FLUSHES.iter().any(|&flag| followed.io.flags.has(flag) && !event.flags.has(flag));
                     self.plugs.handed_over(&mut followed.io, key.1);

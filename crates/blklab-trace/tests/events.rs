@@ -2,7 +2,7 @@
 
 mod written;
 
-use blklab_base::recorded::{Flags, Level, Op};
+use blklab_base::recorded::{Flags, Io, Level, Op};
 use blklab_trace::Wanted;
 use blklab_trace::notes::Kind;
 use written::*;
@@ -349,6 +349,34 @@ fn a_split_bio_is_complete_with_its_last_part() {
     assert_eq!(found.ios.len(), 1);
     assert_eq!((found.ios[0].sectors, found.ios[0].completed.map(|at| at.0)), (100, Some(30)));
     assert_eq!(found.note(Kind::Splits), Some((1, 2)));
+}
+
+#[test]
+fn a_split_bio_is_inserted_with_the_last_part_for_whose_request_its_process_may_have_slept() {
+    // The first bio's second part goes to a scheduler, the other's directly to the disk.
+    let raws = numbered(vec![
+        event(0, QUEUE, WRITE, 0, 100, 1),
+        event(1, SPLIT, WRITE, 0, 60, 1),
+        event(2, GET_REQUEST, WRITE, 0, 60, 1),
+        event(3, INSERT, WRITE, 0, 60, 1),
+        event(4, ISSUE, WRITE, 0, 60, 1),
+        event(5, COMPLETE, WRITE, 0, 60, 0),
+        event(6, GET_REQUEST, WRITE, 60, 40, 1),
+        event(7, INSERT, WRITE, 60, 40, 1),
+        event(8, ISSUE, WRITE, 60, 40, 1),
+        event(9, COMPLETE, WRITE, 60, 40, 0),
+        event(10, QUEUE, WRITE, 200, 100, 1),
+        event(11, SPLIT, WRITE, 200, 60, 1),
+        event(12, GET_REQUEST, WRITE, 200, 60, 1),
+        event(12, ISSUE, WRITE, 200, 60, 1),
+        event(15, COMPLETE, WRITE, 200, 60, 0),
+        event(16, GET_REQUEST, WRITE, 260, 40, 1),
+        event(16, ISSUE, WRITE, 260, 40, 1),
+        event(18, COMPLETE, WRITE, 260, 40, 0),
+    ]);
+    let found = read_all(&Form(7, false).stream(&raws));
+    let times = |io: &Io| [io.inserted, io.issued, io.completed].map(|at| at.expect("recorded").0);
+    assert_eq!(found.ios.iter().map(times).collect::<Vec<_>>(), [[7, 8, 9], [16, 16, 18]]);
 }
 
 /// Three writes under one plug, then one without: as binary records, as text of blkparse and of tracefs.

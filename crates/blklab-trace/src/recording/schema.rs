@@ -67,7 +67,7 @@ const fn optional(name: &'static str, kind: Kind, help: &'static str) -> Column 
 /// The columns, in their order. Times are spans, which take fewer bytes than times.
 pub const COLUMNS: &[Column] = &[
     column("gap_ns", Kind::Int64, "queue time, from the queue time of the record before"),
-    optional("q2i_ns", Kind::Int64, "from queue to insert into the scheduler"),
+    optional("q2i_ns", Kind::Int64, "from queue to insert into the scheduler, of its last part"),
     optional("i2d_ns", Kind::Int64, "to issue to the disk, from insert; from queue if there is none"),
     optional("d2c_ns", Kind::Int64, "to completion, from issue; from the last known step if there is none"),
     column("sector", Kind::Int64, "first sector of 512 bytes; 0 for a flush"),

@@ -98,11 +98,13 @@ impl Endings {
 /// For each I/O the one of another process that it follows, an index. `own` are each process's I/Os in
 /// their order, `paused` those of them that came after a pause, of that length: it may have issued one because of
 /// others that comes sooner after theirs. Two kinds of completions are looked at: all of them, and those with which
-/// a process pauses, which are fewer, so that few I/Os after them suffice.
+/// a process pauses, which are fewer, so that few I/Os after them suffice. A single pause that no process explains may
+/// have been a wait for what another one had under way, such as a block that is written; with each list of pauses stands
+/// whether its process is write-back, which waits for no such thing.
 pub fn followed(
     kept: &[Candidate],
     own: &[Vec<usize>],
-    paused: &[Vec<(usize, Nanos)>],
+    paused: &[(Vec<(usize, Nanos)>, bool)],
 ) -> Vec<Option<Followed>> {
     let every = Endings::of(own, |_, own| endings_of(kept, own));
     let pauses = Endings::of(own, |_, own| pauses_of(kept, own));
@@ -110,7 +112,7 @@ pub fn followed(
     let span = kept.last().map_or(0, |last| (last.recorded.queued - kept[0].recorded.queued).0).max(1);
     let resolution = resolution(kept);
     let mut follows: Vec<Option<Followed>> = vec![None; kept.len()];
-    for paused in paused {
+    for (paused, _) in paused {
         let kinds = [(&every, false), (&pauses, true)];
         for ((kind, drains), part) in kinds.into_iter().flat_map(|kind| WITHIN.map(|part| (kind, part))) {
             let soon = Nanos(SOON.0 / part);
@@ -142,6 +144,20 @@ pub fn followed(
                     let last = drains.then(|| last_before(&own[process_of(io).0 as usize], index));
                     follows[index] = Some(Followed { ended: io, last, seldom });
                 }
+            }
+        }
+    }
+    for (paused, _) in paused.iter().filter(|(_, is_write_back)| !is_write_back) {
+        let is_alone = |&&(index, pause): &&(usize, Nanos)| pause > SOON && follows[index].is_none();
+        let alone: Vec<_> = paused.iter().filter(is_alone).copied().collect();
+        for &(index, pause) in &alone {
+            let queued = kept[index].recorded.queued;
+            let was_under_way = |&io: &u32| kept[io as usize].recorded.queued <= queued - pause;
+            let Some(io) = every.before(index, SOON, kept).find(was_under_way) else { continue };
+            let within = (queued - completed(kept, io)).max(resolution);
+            let chance = every.counts[process_of(io).0 as usize] as f64 * within.0 as f64 / span as f64;
+            if chance * alone.len() as f64 <= MISTAKEN {
+                follows[index] = Some(Followed { ended: io, last: None, seldom: true });
             }
         }
     }

@@ -10,10 +10,11 @@
 //!   that process fills the page cache, and each burst begins after it. Otherwise a burst begins after
 //!   the latest completion of any process that reads or writes synchronously.
 //! * An I/O that comes shortly after completions of another process follows those, if that is no chance
-//!   (`following.rs`). A process that does so only now and then waits for what the other one has under way, and not for
-//!   what that does later.
+//!   (`following.rs`). A process that does so only now and then, or once after an I/O that was under way when its pause
+//!   began, waits for what the other one has under way, and not for what that does later.
 //! * A process whose pauses all come while write-back is under way, and that has none otherwise, is paused
-//!   by the kernel because too much memory is dirty: it goes on when as much is written as when it did.
+//!   by the kernel because too much memory is dirty: it goes on when as much is written as when it did, and does not
+//!   pause where more is written than when its pause began.
 //! * A process that begins to write while write-back is under way syncs what another process has written, which the
 //!   kernel had paused: it begins when as much is written as when it did.
 //! * A process that begins while no process waits for I/O goes on from the latest completion, as the next
@@ -263,6 +264,16 @@ impl Written {
         self.ended[..ended].last().map(|&(_, io)| io).filter(|&io| (io as usize) < index)
     }
 
+    /// The start of an I/O that came after such a pause, which began at `since`: when as much is written as then, unless
+    /// more is written than when the pause began.
+    fn pause(&self, index: usize, kept: &[Candidate], since: Nanos, start: Start) -> Start {
+        let first = self.ended.get(self.ended.partition_point(|ended| ended.0 <= since));
+        let unless = first.map(|&(_, io)| io).filter(|&io| (io as usize) < index);
+        let last = self.last_before(index, kept).filter(|&last| completed(kept, last) > since);
+        let think = last.map_or(start.think, |last| kept[index].recorded.queued - completed(kept, last));
+        Start { follows: last, unless, think, ..start }
+    }
+
     /// Whether the kernel paused the process that has these I/Os.
     fn pauses(
         &self,
@@ -311,13 +322,15 @@ pub fn inferred_starts(
     let paused: Vec<_> = own
         .iter()
         .zip(&is_write_back)
-        .map(|(own, &writes)| paused(own, once, &history, writes.then(|| own_reads(own, once)).as_deref()))
+        .map(|(own, &writes)| {
+            (paused(own, once, &history, writes.then(|| own_reads(own, once)).as_deref()), writes)
+        })
         .collect();
     let follows = followed(once, &own, &paused);
     let drivers: Vec<_> = (0..processes)
         .map(|process| match is_write_back[process] {
             true => Driver::Progress,
-            false => driver(&own[process], &paused[process], once, &history, &follows),
+            false => driver(&own[process], &paused[process].0, once, &history, &follows),
         })
         .collect();
     let is_paused: Vec<_> = {
@@ -398,9 +411,9 @@ pub fn inferred_starts(
                     let pauses = is_paused[process]
                         && start.think > SOON
                         && written.is_under_way(history.since[index]);
-                    match written.last_before(index, all).filter(|_| pauses) {
-                        Some(last) => Start { follows: Some(last), think: Nanos::ZERO, ..start },
-                        None => start,
+                    match pauses {
+                        true => written.pause(index, all, history.since[index], start),
+                        false => start,
                     }
                 }
             },

@@ -197,10 +197,15 @@ impl Issuer {
             // Under one plug as well, a process may have slept for a request.
             return Some(if goes_on { together.max(process.submitted) } else { together });
         }
-        if start.if_begun && start.after > process.completed() {
+        if (start.if_begun || start.unless.is_some()) && start.after > process.completed() {
             return None;
         }
-        let is_waited_for = |&other: &u32| !start.if_begun || self.has_begun[other as usize];
+        let had_completed = |other: u32, at: Nanos| {
+            self.has_completed[other as usize] && self.outcomes[other as usize].completed <= at
+        };
+        let own = |process: &mut Process| process.completion(start.after).max(process.submitted);
+        let at_once = start.unless.is_some_and(|other| had_completed(other, own(process)));
+        let is_waited_for = |&other: &u32| !at_once && (!start.if_begun || self.has_begun[other as usize]);
         let followed = match start.follows.filter(is_waited_for) {
             None => Nanos::ZERO,
             Some(other) => match followed(other, start.drains, &self.has_completed, &self.drained) {
@@ -222,7 +227,8 @@ impl Issuer {
             true => followed.max(process.completion(start.after)).max(process.submitted),
             false => Nanos::ZERO,
         };
-        Some(start.not_before.max(since.saturating_add(start.think)))
+        let think = if at_once { Nanos::ZERO } else { start.think };
+        Some(start.not_before.max(since.saturating_add(think)))
     }
 
     /// The process of the next step `Submit { io, due }` begins to submit that I/O at `now`.
@@ -421,6 +427,28 @@ mod tests {
         // The other one ends.
         assert_eq!(woken, [ProcessId(0), ProcessId(1)]);
         assert_eq!(issuer.next(ProcessId(1), US(300)), Step::Pause(US(305)));
+    }
+
+    #[test]
+    fn an_io_neither_waits_nor_pauses_if_more_was_written_when_its_own_process_could_go_on() {
+        let waits = Start { follows: Some(1), unless: Some(0), think: US(50), after: 1, ..Start::default() };
+        let written = |ends: [u64; 2]| {
+            let at = |time| Start::at(US(time));
+            let mut issuer = Issuer::new(vec![io(0, at(0)), io(0, at(0)), io(1, at(0)), io(1, waits)]);
+            submit(&mut issuer, 0, US(0));
+            submit(&mut issuer, 0, US(0));
+            submit(&mut issuer, 1, US(0));
+            let mut events = vec![(ends[0], 0), (ends[1], 1), (100, 2)];
+            events.sort_unstable();
+            for (time, index) in events {
+                issuer.completed(index, US(time), |_| ());
+                let _ = issuer.next(ProcessId(1), US(time));
+            }
+            issuer.next(ProcessId(1), US(100.max(ends[1])))
+        };
+        assert_eq!(written([90, 400]), Step::Submit { io: 3, due: US(100) });
+        // Written only after the pause has begun, it does not shorten it.
+        assert_eq!(written([110, 400]), Step::Pause(US(450)));
     }
 
     /// Submits the process's next I/O at `now`, at which it must be due; its index.

@@ -51,6 +51,8 @@ pub struct Start {
     pub drains: bool,
     /// It waits for the I/O that it follows only if that is under way when all else has completed.
     pub if_begun: bool,
+    /// It comes at once if this I/O had completed when those of its own process had: an index.
+    pub unless: Option<u32>,
     /// The I/O of its process before it is in the block layer, and no time of its own is set.
     pub goes_on: bool,
     /// This time has passed since then, and since the I/O of its process before it was in the block

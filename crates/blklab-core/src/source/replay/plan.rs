@@ -378,7 +378,11 @@ pub fn beside(parts: &[Part<'_>]) -> Result<(ReplayPlan, Names), PlanError> {
             return Err(PlanError::TooManyCgroups);
         }
         all.ios.extend(plan.ios.iter().map(|io| ReplayIo {
-            start: Start { follows: io.start.follows.map(|other| other + ios), ..io.start },
+            start: Start {
+                follows: io.start.follows.map(|other| other + ios),
+                unless: io.start.unless.map(|other| other + ios),
+                ..io.start
+            },
             process: ProcessId(io.process.0 + processes),
             cgroup: ids[usize::from(io.cgroup.0)],
             ..*io

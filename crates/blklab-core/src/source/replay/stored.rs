@@ -10,7 +10,7 @@ use crate::scheduler::CgroupId;
 use crate::units::{Nanos, Sector};
 use crate::workload::cgroups::Cgroups;
 
-const MAGIC: &[u8; 8] = b"blkplan4";
+const MAGIC: &[u8; 8] = b"blkplan5";
 
 /// Stands for an I/O that follows no other.
 const NONE: u32 = u32::MAX;
@@ -51,12 +51,13 @@ impl Load {
         }
         bytes.extend(count(self.ios.len()));
         for io in &self.ios {
-            let Start { not_before, after, follows, drains, if_begun, goes_on, think } = io.start;
+            let Start { not_before, after, follows, drains, if_begun, unless, goes_on, think } = io.start;
             bytes.extend(not_before.0.to_le_bytes());
             bytes.extend(think.0.to_le_bytes());
             bytes.extend(io.place.sector.0.to_le_bytes());
             bytes.extend(after.to_le_bytes());
             bytes.extend(follows.unwrap_or(NONE).to_le_bytes());
+            bytes.extend(unless.unwrap_or(NONE).to_le_bytes());
             bytes.extend(io.process.0.to_le_bytes());
             bytes.extend(io.sectors.to_le_bytes());
             bytes.extend(io.cgroup.0.to_le_bytes());
@@ -92,8 +93,8 @@ impl Load {
         }
         for _ in 0..reader.word()? {
             let (not_before, think, sector) = (reader.long()?, reader.long()?, reader.long()?);
-            let (after, follows, process) = (reader.word()?, reader.word()?, reader.word()?);
-            let (sectors, cgroup) = (reader.word()?, CgroupId(reader.half()?));
+            let (after, follows, unless) = (reader.word()?, reader.word()?, reader.word()?);
+            let (process, sectors, cgroup) = (reader.word()?, reader.word()?, CgroupId(reader.half()?));
             let (op, plug) = (reader.one_of(&OPS)?, reader.one_of(&PLUGS)?);
             let [drains, if_begun, goes_on] = reader.take()?.map(|flag: u8| flag != 0);
             let [sync, fua, preflush, counted] = reader.take()?.map(|flag: u8| flag != 0);
@@ -104,6 +105,7 @@ impl Load {
                     follows: (follows != NONE).then_some(follows),
                     drains,
                     if_begun,
+                    unless: (unless != NONE).then_some(unless),
                     goes_on,
                     think: Nanos(think),
                 },
@@ -174,15 +176,16 @@ mod tests {
     }
 
     fn io() -> impl Strategy<Value = ReplayIo> {
-        let start = (any::<[u64; 2]>(), any::<u32>(), prop::option::of(0..NONE), any::<[bool; 3]>());
+        let other = || prop::option::of(0..NONE);
+        let start = (any::<[u64; 2]>(), any::<u32>(), other(), other(), any::<[bool; 3]>());
         let what = (0..2_u32, 0..3_u16, prop::sample::select(&OPS), any::<u64>(), any::<u32>());
         let how = (any::<[bool; 4]>(), prop::sample::select(&PLUGS));
         (start, what, how).prop_map(|(start, (process, cgroup, op, sector, sectors), how)| {
-            let ([not_before, think], after, follows, [drains, if_begun, goes_on]) = start;
+            let ([not_before, think], after, follows, unless, [drains, if_begun, goes_on]) = start;
             let ([sync, fua, preflush, counted], plug) = how;
             let (not_before, think) = (Nanos(not_before), Nanos(think));
             ReplayIo {
-                start: Start { not_before, after, follows, drains, if_begun, goes_on, think },
+                start: Start { not_before, after, follows, drains, if_begun, unless, goes_on, think },
                 process: ProcessId(process),
                 cgroup: CgroupId(cgroup),
                 op,

@@ -250,25 +250,69 @@ fn few_ios_that_come_at_once_after_completions_suffice_and_many_are_needed_if_th
     assert_eq!([followers(0), followers(150)], [2, 0]);
 }
 
+/// Twelve reads of process 1, one of them perhaps after a pause, then some of it beside four long writes, which end 7.9, 15.9,
+/// 23.9 and 31.9 ms after its last; `at` are these reads' times since then.
+fn beside_writes(pauses_before: bool, at: &[u64]) -> Vec<Start> {
+    let (mut ios, mut now) = (Vec::new(), 0);
+    for n in 0..12 {
+        now += if pauses_before && n == 9 { 700 } else { 0 };
+        let took = 500 + 450 * (n % 3);
+        ios.push(read(1, now, took));
+        now += took;
+    }
+    ios.extend((0..4).map(|n| write(2, now - 100, 8_000 * (n + 1))));
+    ios.extend(at.iter().zip(0..).map(|(at, n)| read(1, now + at, 500 + 450 * n)));
+    ios.sort_by_key(|io| io.queued);
+    inferred(&ios).ios[16..].iter().map(|io| io.start).collect()
+}
+
 #[test]
 fn a_process_that_pauses_only_while_memory_is_written_goes_on_when_as_much_is_written() {
-    // Twelve reads, one of them perhaps after a pause; then three after pauses, beside long writes.
-    let copy = |pauses_before: bool| {
-        let (mut ios, mut at) = (Vec::new(), 0);
-        for n in 0..12 {
-            at += if pauses_before && n == 9 { 700 } else { 0 };
-            let took = 500 + 450 * (n % 3);
-            ios.push(read(1, at, took));
-            at += took;
+    let reads = [8_200, 17_200, 26_200];
+    let waits = |start: &Start| (start.follows, start.unless, start.think);
+    let written = |io, rest| (Some(io), Some(io), Nanos::from_micros(rest));
+    assert_eq!(
+        beside_writes(false, &reads).iter().map(waits).collect::<Vec<_>>(),
+        [written(12, 300), written(13, 1_300), written(14, 2_300)]
+    );
+    let goes_on = |start: &Start| (start.follows, start.unless) == (None, None) && start.think >= MS_7;
+    assert!(beside_writes(true, &reads).iter().all(goes_on));
+}
+
+#[test]
+fn a_process_that_was_paused_until_nothing_more_was_written_pauses_unless_more_is() {
+    // The second pause ends before the second write does, the third after the third.
+    let starts = beside_writes(false, &[8_200, 13_000, 24_500]);
+    let [_, second, third] = starts[..] else { panic!("three") };
+    assert_eq!((second.follows, second.unless, second.think), (None, Some(13), Nanos::from_micros(4_300)));
+    assert_eq!((third.follows, third.unless, third.think), (Some(14), Some(13), Nanos::from_micros(600)));
+}
+
+#[test]
+fn a_single_pause_that_ends_with_what_was_under_way_waits_for_that_and_for_nothing_later() {
+    // Process 1 reads at irregular times, once 20 us after a write of process 2.
+    let thinks = [700, 2_900, 5_300, 9_100, 3_300, 7_700, 12_100, 4_100];
+    let ios = |begins_before: u64| {
+        let (mut ios, mut now) = (Vec::new(), 0);
+        for (n, think) in (0..40).zip(thinks.into_iter().cycle()) {
+            now += think;
+            if n == 20 {
+                ios.push(write(2, now - begins_before, begins_before - 20));
+            }
+            ios.push(read(1, now, 400));
+            now += 400;
         }
-        ios.extend((0..4).map(|n| write(2, at - 100, 8_000 * (n + 1))));
-        ios.extend((0..3).map(|n| read(1, at + 8_200 + 9_000 * n, 500 + 450 * n)));
         ios.sort_by_key(|io| io.queued);
-        inferred(&ios).ios[16..].iter().map(|io| (io.start.follows, io.start.think)).collect::<Vec<_>>()
+        inferred(&ios).ios
     };
-    let written = |io| (Some(io), Nanos::ZERO);
-    assert_eq!(copy(false), [written(12), written(13), written(14)]);
-    assert!(copy(true).iter().all(|&(follows, think)| follows.is_none() && think >= MS_7));
+    let waiting = |begins_before| {
+        let of_it =
+            ios(begins_before).into_iter().filter(|io| io.process.0 == 0 && io.start.follows.is_some());
+        of_it.map(|io| (io.start.if_begun, io.start.think)).collect::<Vec<_>>()
+    };
+    // That pause is of 3.3 ms. The write begins before it, or during it.
+    assert_eq!(waiting(5_000), [(true, Nanos::from_micros(20))]);
+    assert_eq!(waiting(2_000), []);
 }
 
 #[test]
