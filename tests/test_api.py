@@ -363,3 +363,22 @@ def test_a_program_runs_in_a_guest_and_the_disk_counts(capsys: pytest.CaptureFix
     assert (ran.trace, ran.trace_events) == (None, 0)
     assert written.getvalue() == b""
     assert capsys.readouterr() == ("", "")
+
+
+def test_paths_of_a_guest_are_texts_or_paths(tmp_path: Path) -> None:
+    real_kernel.image()
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    (shared / "told").write_text("here")
+    said = io.BytesIO()
+    ran = blklab.run_in_kernel(
+        ["sh", "-c", f"pwd; cat {shared}/told; echo new > file; sync file"],
+        disk="950pro-256gb",
+        file_system="ext4",
+        mount="/srv",
+        share=[str(shared)],
+        trace=str(tmp_path / "events"),
+        stdout=said,
+    )
+    assert (ran.exit_code, said.getvalue()) == (0, b"/srv\nhere")
+    assert ran.trace == tmp_path / "events/trace.txt" and ran.trace_events > 0

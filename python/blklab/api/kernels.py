@@ -211,13 +211,13 @@ def run_in_kernel(
     scheduler: str | SchedulerSpec = "none",
     kernel: str | None = None,
     file_system: str | None = None,
-    mount: Path = Path("/mnt"),
+    mount: str | os.PathLike[str] = "/mnt",
     data: str = "memory",
     overwrite_data: bool = False,
-    share: Sequence[Path] = (),
+    share: Sequence[str | os.PathLike[str]] = (),
     memory_mib: int = 512,
     scratch_mib: int = wall.SCRATCH_MIB,
-    trace: Path | None = None,
+    trace: str | os.PathLike[str] | None = None,
     trace_format: Literal["events", "blktrace"] | str | None = None,
     record: str | os.PathLike[str] | None = None,
     time_travel: TimeTravel | str = "inf-cpu",
@@ -256,16 +256,17 @@ def run_in_kernel(
         blklab.errors.InputError: a name, file or value is wrong; nothing has run.
         blklab.errors.RunError: the guest failed. The program's own failure is its `exit_code`.
     """
-    if trace is not None:
-        check_directory(trace)
+    events = None if trace is None else Path(trace)
+    if events is not None:
+        check_directory(events)
     elif trace_format is not None:
         raise InputError("--trace-format: needs --trace with a directory for the events")
     if record is not None:
-        if trace is not None:
+        if events is not None:
             raise InputError("--record and --trace: give one of them")
         if os.path.lexists(record):
             raise InputError(f"{os.fspath(record)}: exists already")
-    seen = view.shared(command, share)
+    seen = view.shared(command, [Path(one) for one in share])
     task = program.Program(
         command=command,
         disk=specs.disk(disk),
@@ -275,12 +276,12 @@ def run_in_kernel(
         overwrite_data=overwrite_data,
         shared=seen.paths,
         file_system=None if file_system is None else of_users.parse(file_system, "--mkfs"),
-        mount=mount,
+        mount=Path(mount),
         memory_mib=memory_mib,
         scratch_mib=scratch_mib,
         time_travel=checked_time_travel(time_travel),
         timeout_s=timeout_s,
-        trace=trace,
+        trace=events,
         trace_format=trace_format or program.TRACE_FORMATS[0],
     )
     chosen = cache.chosen(kernel, file_systems.needs([file_system] if file_system else []))
@@ -311,7 +312,7 @@ def kernel_shell(
     scheduler: str | SchedulerSpec = "none",
     memory_mib: int = 512,
     time_travel: TimeTravel | str = "off",
-    share: Sequence[Path] = (),
+    share: Sequence[str | os.PathLike[str]] = (),
     timeout_s: float = 86400.0,
     listener: Listener = SILENT,
 ) -> None:
@@ -333,7 +334,7 @@ def kernel_shell(
         specs.scheduler(scheduler).text,
         memory_mib=memory_mib,
         time_travel=checked_time_travel(time_travel),
-        shared=view.shared([], share).paths,
+        shared=view.shared([], [Path(one) for one in share]).paths,
         timeout_s=timeout_s,
         tell=listener.note,
     )
