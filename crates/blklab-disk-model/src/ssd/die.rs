@@ -130,14 +130,18 @@ impl Die {
         self.outstanding().any(|job| (job.first_unit..job.first_unit + job.units).contains(&unit))
     }
 
-    /// True when the unit is not programmed at `now`, even if the die was last updated earlier.
+    /// True when the host's unit is not programmed at `now`, even if the die was last updated earlier. What garbage collection
+    /// moves stays where it was until it is programmed.
     pub fn holds_at(&self, unit: u32, now: u64) -> bool {
         let mut end = self.job_end;
         for (index, job) in self.outstanding().enumerate() {
             if index > 0 || self.current.is_none() {
                 end = end.max(job.ready).max(self.reads_end) + job.ns;
             }
-            if end > now && (job.first_unit..job.first_unit + job.units).contains(&unit) {
+            if end > now
+                && job.release_sectors > 0
+                && (job.first_unit..job.first_unit + job.units).contains(&unit)
+            {
                 return true;
             }
         }

@@ -7,8 +7,8 @@
 //! The time that the dies take for a sector is measured while the buffer is in use; a write
 //! then waits for its share of it, twice as long when the buffer is three quarters full and
 //! not at all below a quarter, so that the buffer stays about half full. Data that have not arrived yet do
-//! not count: the measurement would take waiting dies for slow ones, and then slow down the writes more and
-//! more.
+//! not count, nor those of a stripe that is not yet full: the measurement would take waiting dies for slow ones, and then slow
+//! down the writes more and more.
 
 /// The part of the buffer over which the dies' rate is measured.
 const WINDOW: u64 = 8;
@@ -37,11 +37,11 @@ impl Pacing {
     }
 
     /// The wait of a write for each of its sectors, ns times 2^16, if `used` of the arrived sectors are in
-    /// the buffer.
-    pub fn wait(&mut self, now: u64, used: u64) -> u64 {
-        let written = self.arrived - used;
+    /// the buffer, `open` of them in a stripe that is not yet full.
+    pub fn wait(&mut self, now: u64, used: u64, open: u64) -> u64 {
+        let (written, with_dies) = (self.arrived - used, used - open);
         let quarter = (self.buffer_sectors / 4).max(1);
-        if used < quarter {
+        if with_dies < quarter {
             // The host is slower than the dies, which may have been idle.
             (self.since, self.written) = (now, written);
             return 0;
@@ -55,7 +55,7 @@ impl Pacing {
             };
             (self.since, self.written) = (now, written);
         }
-        self.sector_fx * ((used - quarter) * 16 / quarter) / 16
+        self.sector_fx * ((with_dies - quarter) * 16 / quarter) / 16
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
     /// The dies have written all sectors except those in use.
     fn after(pacing: &mut Pacing, now: u64, written: u64, used: u64) -> u64 {
         pacing.arrive(written + used - pacing.arrived);
-        pacing.wait(now, used) >> 16
+        pacing.wait(now, used, 0) >> 16
     }
 
     #[test]
@@ -85,5 +85,16 @@ mod tests {
         after(&mut pacing, 12_800, 128, 512);
         assert_eq!(after(&mut pacing, 9_000_000, 640, 0), 0);
         assert_eq!(after(&mut pacing, 9_012_800, 768, 512), 100);
+    }
+
+    #[test]
+    fn a_stripe_that_is_not_yet_full_is_no_work_of_the_dies() {
+        let mut pacing = Pacing::new(1_024);
+        after(&mut pacing, 0, 0, 100);
+        after(&mut pacing, 12_800, 128, 512);
+        // 500 of 600 sectors wait for more, and the dies are idle for a second.
+        pacing.arrive(600);
+        assert_eq!(pacing.wait(1_000_000_000, 600, 500), 0);
+        assert_eq!(after(&mut pacing, 1_000_012_800, 768, 512), 100);
     }
 }

@@ -331,7 +331,7 @@ fn three_d_xpoint_writes_in_place_and_is_durable_at_once() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn every_command_ends_once_in_order_and_after_it_was_submitted(
         steps in prop::collection::vec((0u8..8, 0u64..120_000, 1u32..600, any::<bool>(), 0u64..500_000), 1..200),

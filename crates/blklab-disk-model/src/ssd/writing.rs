@@ -78,7 +78,8 @@ impl Ssd {
     /// The delay by pacing of a write of this many sectors, which has its room in the buffer.
     fn pace(&mut self, now: u64, sectors: u64) -> u64 {
         self.catch_up(now);
-        (self.pacing.wait(now, self.buffer_used - self.on_the_way) * sectors) >> 16
+        let open = u64::from(self.open[Stream::Host as usize].units) * self.config.unit_sectors;
+        (self.pacing.wait(now, self.buffer_used - self.on_the_way, open) * sectors) >> 16
     }
 
     pub(super) fn catch_up(&mut self, now: u64) {
