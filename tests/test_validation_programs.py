@@ -79,7 +79,7 @@ def test_a_winner_counts_where_the_schedulers_differ_and_is_right_if_it_is_near_
 def test_a_program_and_its_replays_are_those_of_the_table(
     kernel: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Of one program and two of its places, others each day."""
+    """One program in two of its places, another one each day."""
     assert kernel
     chance = Random(date.today().toordinal())
     name, program = chance.choice(
