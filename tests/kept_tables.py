@@ -115,8 +115,8 @@ class Table:
         return found | {"planned": kept["planned"]}
 
     def measured(self, changed: Sequence[Cell]) -> tuple[list[Cell], tuple[Layout, ...]]:
-        """These cells on both rigs, those whose files are at other places than before, and what
-        was laid out for them; BlklabError."""
+        """Measures these cells on both rigs, and all others that have files at new places. Returns
+        the cells and the layouts of their files. BlklabError if a run fails."""
         every, seed = list(self.planned.values()), self.kept["seed"]
         numbers = {where: number for number, where in enumerate(self.planned)}
         again = {numbers[key(cell)] for cell in changed}
@@ -135,11 +135,11 @@ class Table:
         again |= {number for number in files if self._layout_of(every[number]) in moved}
         chosen = sorted(again)
         found: list[Cell | Uncompared] = []
-        with opened(LOCAL, JOBS_DEFAULT, print) as place:
+        with opened(LOCAL, JOBS_DEFAULT, print) as local:
             run.run(
                 [every[number] for number in chosen],
                 kernel.key,
-                place.executor(),
+                local.executor(),
                 seed,
                 lambda _, cell: found.append(cell),
                 host=self.kept["host"],

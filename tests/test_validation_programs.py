@@ -30,7 +30,7 @@ OF_PYTHON = (
     "updates in place",
     "save documents",
 )
-"""Programs without any of this machine's besides Python and the shell, whose versions differ."""
+"""Programs that need only Python and a shell: what other tools do depends on their version."""
 
 
 def kept(name: str) -> tuple[dict[str, Any], list[Row]]:

@@ -99,12 +99,13 @@ impl Endings {
 /// their order, `paused` those of them that came after a pause, of that length: it may have issued one because of
 /// others that comes sooner after theirs. Two kinds of completions are looked at: all of them, and those with which
 /// a process pauses, which are fewer, so that few I/Os after them suffice. A single pause that no process explains may
-/// have been a wait for what another one had under way, such as a block that is written; with each list of pauses stands
-/// whether its process is write-back, which waits for no such thing.
+/// have been a wait for what another one had under way, such as a block that is written; write-back waits for no such
+/// thing.
 pub fn followed(
     kept: &[Candidate],
     own: &[Vec<usize>],
-    paused: &[(Vec<(usize, Nanos)>, bool)],
+    paused: &[Vec<(usize, Nanos)>],
+    is_write_back: &[bool],
 ) -> Vec<Option<Followed>> {
     let every = Endings::of(own, |_, own| endings_of(kept, own));
     let pauses = Endings::of(own, |_, own| pauses_of(kept, own));
@@ -112,7 +113,7 @@ pub fn followed(
     let span = kept.last().map_or(0, |last| (last.recorded.queued - kept[0].recorded.queued).0).max(1);
     let resolution = resolution(kept);
     let mut follows: Vec<Option<Followed>> = vec![None; kept.len()];
-    for (paused, _) in paused {
+    for paused in paused {
         let kinds = [(&every, false), (&pauses, true)];
         for ((kind, drains), part) in kinds.into_iter().flat_map(|kind| WITHIN.map(|part| (kind, part))) {
             let soon = Nanos(SOON.0 / part);
@@ -147,7 +148,7 @@ pub fn followed(
             }
         }
     }
-    for (paused, _) in paused.iter().filter(|(_, is_write_back)| !is_write_back) {
+    for (paused, _) in paused.iter().zip(is_write_back).filter(|(_, writes)| !**writes) {
         let is_alone = |&&(index, pause): &&(usize, Nanos)| pause > SOON && follows[index].is_none();
         let alone: Vec<_> = paused.iter().filter(is_alone).copied().collect();
         for &(index, pause) in &alone {

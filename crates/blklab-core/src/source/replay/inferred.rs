@@ -322,15 +322,13 @@ pub fn inferred_starts(
     let paused: Vec<_> = own
         .iter()
         .zip(&is_write_back)
-        .map(|(own, &writes)| {
-            (paused(own, once, &history, writes.then(|| own_reads(own, once)).as_deref()), writes)
-        })
+        .map(|(own, &writes)| paused(own, once, &history, writes.then(|| own_reads(own, once)).as_deref()))
         .collect();
-    let follows = followed(once, &own, &paused);
+    let follows = followed(once, &own, &paused, &is_write_back);
     let drivers: Vec<_> = (0..processes)
         .map(|process| match is_write_back[process] {
             true => Driver::Progress,
-            false => driver(&own[process], &paused[process].0, once, &history, &follows),
+            false => driver(&own[process], &paused[process], once, &history, &follows),
         })
         .collect();
     let is_paused: Vec<_> = {
